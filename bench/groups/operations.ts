@@ -1,7 +1,7 @@
 // Operations on arrays: until the result is there, alone and of several in a row, and what a call costs the calling thread.
 import type { DeviceArray } from 'millrace';
 import { add, argmax, argsort, astype, cumsum, exp, fft, generator, matmul, rfft, sort, sum, topk } from 'millrace/ops';
-import { IN_A_ROW, isShort, OPERATIONS } from '../suite/rows.js';
+import { inARow, isShort, OPERATIONS } from '../suite/rows.js';
 import { ms, type Run, secondsEach, secondsOf, type Side, us } from '../suite/run.js';
 
 const ROUNDS = 7;
@@ -40,7 +40,7 @@ export async function operations(run: Run): Promise<void> {
   }
   for (const [name, { sizes }] of Object.entries(OPERATIONS)) {
     for (const size of sizes) {
-      const isLarge = size > 1e7 || size === 4096;
+      const isLarge = !isShort(size);
       // Seconds each on a processor.
       const type = name in TYPES ? TYPES[name as keyof typeof TYPES] : undefined;
       if ((isLarge || (type !== undefined && type !== 'f64')) && !run.isGpu) continue;
@@ -73,8 +73,17 @@ export async function operations(run: Run): Promise<void> {
         fftPlane: () => fft(x, { axis: [0, 1] }),
         rfft: () => rfft(x),
       };
+      const each = inARow(size);
+      const row = async (): Promise<number> => {
+        for (let n = 0; n < each; n++) calls[name]!()[Symbol.dispose]();
+        await stream.record().done;
+        return each;
+      };
+      // V8 compiles what a call needs after some hundred of them.
+      const until = performance.now() + run.times(200);
+      while (performance.now() < until) await row();
       const count = run.times(isLarge ? 3 : 10);
-      const ours = (): Promise<number[]> =>
+      const alone = (): Promise<number[]> =>
         secondsOf(count, async () => {
           using result = calls[name]!();
           await stream.record().done;
@@ -83,22 +92,16 @@ export async function operations(run: Run): Promise<void> {
       await run.compare(`operation.${name}.${size}`, {
         rounds: ROUNDS,
         unit: ms,
-        ours,
+        ours: alone,
         peers: peers(`operation ${name} ${size} ${count}`),
       });
-      if (!isShort(size)) continue;
-      const inARow = async (): Promise<number[]> => {
-        const all = await secondsOf(count, async () => {
-          for (let n = 0; n < IN_A_ROW; n++) calls[name]!()[Symbol.dispose]();
-          await stream.record().done;
-        });
-        return all.map((seconds) => seconds / IN_A_ROW);
-      };
+      const times = run.isGpu && !isLarge ? 3 : 1;
+      const ours = async (): Promise<number[]> => (await secondsOf(times, row)).map((seconds) => seconds / each);
       await run.compare(`operation.row.${name}.${size}`, {
         rounds: ROUNDS,
         unit: ms,
-        ours: inARow,
-        peers: peers(`operation.row ${name} ${size} ${count} ${IN_A_ROW}`),
+        ours,
+        peers: peers(`operation.row ${name} ${size} ${times} ${each}`),
       });
     }
   }

@@ -237,9 +237,10 @@ export const OPERATIONS: Readonly<Record<string, { readonly sizes: readonly numb
   rfft: { sizes: [1e6], what: 'transform of real numbers' },
 };
 
-/** Of such sizes, results are also awaited together, because the way from the device to the event loop takes as long as one. */
+/** Of a size that is no `isShort` one, a result takes longer than the way from the device to the event loop; only GPUs measure it. */
 export const isShort = (size: number): boolean => size <= 2 ** 20 && size !== 4096;
-export const IN_A_ROW = 10;
+/** How many results are awaited together, so that the time of each is left. */
+export const inARow = (size: number): number => (isShort(size) ? 100 : 20);
 
 const operations: RowGroup = {
   name: 'operations',
@@ -250,7 +251,7 @@ const operations: RowGroup = {
     ...Object.entries(OPERATIONS).flatMap(([name, { sizes, what }]) =>
       sizes.flatMap((size) => [
         { id: `operation.${name}.${size}`, what: `${what}, ${size.toLocaleString('en')}`, unit: 'ms' },
-        ...(isShort(size) ? [{ id: `operation.row.${name}.${size}`, what: `the same, each of ${IN_A_ROW} in a row`, unit: 'ms' }] : []),
+        { id: `operation.row.${name}.${size}`, what: `the same, each of ${inARow(size)} in a row`, unit: 'ms' },
       ]),
     ),
   ],

@@ -24,11 +24,11 @@ constexpr auto kHealthCheck = std::chrono::milliseconds(5);
 constexpr auto kWarm = std::chrono::milliseconds(5);
 constexpr std::chrono::nanoseconds kWarmNap = std::chrono::microseconds(50);
 constexpr auto kLongestNap = std::chrono::nanoseconds(1'000'000);
-/// While somebody waits, the thread sleeps for this fraction of the time waited so far before it looks again: 1/20.
+/// While somebody waits, the thread sleeps for this fraction of the time waited so far before it looks again: 1/20, but
+/// no longer than kLongestShortNap until that is 1/200. A look at a stream takes about 1 us.
 constexpr int kNapShare = 20;
-/// While it has waited for less than kShortWait, it sleeps no longer than this. A look at a stream takes about 1 us.
+constexpr int kLongNapShare = 200;
 constexpr auto kLongestShortNap = std::chrono::nanoseconds(50'000);
-constexpr auto kShortWait = std::chrono::milliseconds(20);
 /// While somebody waits for a device that has to be asked, kAuto naps only when its last work is so long ago: a nap of
 /// a few microseconds takes 60 on a virtual machine.
 constexpr auto kAwaited = std::chrono::milliseconds(1);
@@ -71,8 +71,8 @@ class Looking {
 
 /// How long the thread sleeps while somebody waits.
 std::chrono::nanoseconds Nap(std::chrono::nanoseconds waited) {
-  return std::min(waited / kNapShare + std::chrono::microseconds(1),
-                  waited < kShortWait ? kLongestShortNap : kLongestNap);
+  const auto longest = std::clamp(waited / kLongNapShare, kLongestShortNap, kLongestNap);
+  return std::min(waited / kNapShare + std::chrono::microseconds(1), longest);
 }
 
 }  // namespace

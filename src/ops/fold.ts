@@ -185,10 +185,14 @@ function planOf(
   // The threads of a block read neighbours: along the row if the folded axis is the fastest, else along the results.
   const step = (strides: readonly number[]): number => Math.abs(strides.at(-1) ?? Infinity);
   const isRow = total >= LEAST_ROW && step(sources[0]!.folded) <= step(sources[0]!.kept);
-  const parts = isRow
+  // A GPU's parts begin where a turn of loads begins, so that none has a rest but the last.
+  const turn = isRow && form === 'gpu' ? BLOCKS.gpu * GPU_LOADS : 1;
+  const most = isRow
     ? Math.min(Math.max(1, Math.ceil(total / PARTS[form])), Math.max(1, Math.floor(MOST_PARTS / outputs)))
     : Math.min(Math.max(1, Math.ceil(total / LEAST_ROW)), Math.max(1, Math.floor(COLUMN_THREADS[form] / outputs)), MOST_PARTS);
-  const first = { sources, isLeaf: true, extents: { kept: kept.extents, folded: folded.extents }, form, isRow, parts, total };
+  const chunk = most === 1 ? total : Math.ceil(total / most / turn) * turn;
+  const parts = most === 1 ? 1 : Math.ceil(total / chunk);
+  const first = { sources, isLeaf: true, extents: { kept: kept.extents, folded: folded.extents }, form, isRow, parts, chunk, total };
   if (parts === 1) return { steps: [stepOf(fold, first, [result.dtype], true)], partials: [] };
   const carried = fold.carried.map(({ type }) => type as DType);
   const [keptStride, foldedStride] = isRow ? [parts, 1] : [1, outputs];
@@ -199,6 +203,7 @@ function planOf(
     form,
     isRow: isRow && parts >= LEAST_ROW,
     parts: 1,
+    chunk: parts,
     total,
   };
   return {
@@ -215,12 +220,14 @@ interface Stage {
   readonly form: Form;
   readonly isRow: boolean;
   readonly parts: number;
+  /** The elements of each part but the last. */
+  readonly chunk: number;
   /** The elements that a result is of. */
   readonly total: number;
 }
 
 function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolean): Step {
-  const { sources, isLeaf, extents, form, isRow, parts, total } = stage;
+  const { sources, isLeaf, extents, form, isRow, parts, chunk, total } = stage;
   const count = lengthOf(extents.folded);
   const outputs = lengthOf(extents.kept);
   const params: Record<string, Param> = {};
@@ -259,7 +266,7 @@ function stepOf(fold: Fold, stage: Stage, into: readonly DType[], isLast: boolea
   for (const [axis, extent] of extents.folded.entries()) if (axis > 0) give(`f${axis}`, extent);
   give('count', count);
   give('outputs', outputs);
-  give('chunk', Math.ceil(count / parts));
+  give('chunk', chunk);
   give('parts', parts);
   give('total', total);
   for (const [at, dtype] of into.entries()) array(`y${at}`, output(scalarOf(dtype)));

@@ -29,7 +29,9 @@ export interface Compiled {
 const LEAST_ROW = 64;
 /** Elements of one thread of a GPU in large contiguous arrays: with one load each under way, its threads cannot keep its memory occupied. */
 const GPU_ITEMS = 4;
-/** About as many threads as the largest GPU runs at once: arrays of no more elements have a thread for each. */
+/** Threads whose elements lie side by side: a block's, so that each block reads and stores one part of the memory. A power of two. */
+const GPU_BLOCK = 256;
+/** About as many threads as the largest GPU runs at once: arrays of no more elements have a thread for each. A power of two. */
 const GPU_THREADS = 2 ** 18;
 /** CUDA's limit of blocks along y; a row is one thread along y at least. */
 const MOST_ROWS = 65535;
@@ -263,15 +265,20 @@ export class Fused {
 /** The threads of a kernel for contiguous arrays, and its arguments beside these. */
 export function flatThreads(form: DeviceForm, length: number, args: Record<string, unknown>): number {
   if (form === 'cpu') return length;
-  const apart = length > GPU_THREADS ? Math.ceil(length / GPU_ITEMS) : length;
   args['n'] = length;
-  args['apart'] = apart;
-  return apart;
+  const isLarge = length > GPU_THREADS;
+  args['apart'] = isLarge ? GPU_BLOCK : GPU_THREADS;
+  if (!isLarge) return length;
+  const rest = length % (GPU_ITEMS * GPU_BLOCK);
+  return (length - rest) / GPU_ITEMS + Math.min(rest, GPU_BLOCK);
 }
 
-/** Statements for the elements `i`, `i + apart`, ... of a thread, which loads all of them before it stores the first. */
+/**
+ * Statements for the elements of a thread, `apart` from each other, all of which are loaded before the first is stored. So many threads as `apart`
+ * have neighbours of each. No place exceeds the length, which may be the largest i32.
+ */
 function spread(values: readonly ((place: string) => string)[], store: (place: string, texts: readonly string[]) => string): string {
-  const places = Array.from({ length: GPU_ITEMS }, (_, item) => `i + ${item} * apart`);
+  const places = Array.from({ length: GPU_ITEMS }, (_, item) => `first + ${item} * apart`);
   const loads = places.map((place, item) => values.map((value, at) => `const a${at}_${item} = ${value(place)};`).join(' '));
   const stores = places.map((place, item) =>
     store(
@@ -279,8 +286,9 @@ function spread(values: readonly ((place: string) => string)[], store: (place: s
       values.map((_, at) => `a${at}_${item}`),
     ),
   );
-  return `if (${places.at(-1)} < n) { ${[...loads, ...stores].join(' ')} }
-    else for (let at = i; at < n; at += apart) { ${store(
+  return `const own = i & (apart - 1); const first = (i - own) * ${GPU_ITEMS} + own;
+    if (first < n - ${GPU_ITEMS - 1} * apart) { ${[...loads, ...stores].join(' ')} }
+    else for (let left = n - first; left > 0; left -= apart) { const at = n - left; ${store(
       'at',
       values.map((value) => value('at')),
     )} }`;

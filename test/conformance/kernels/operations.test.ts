@@ -184,7 +184,7 @@ defineChapter((target) => {
 
     rule('S1106', 'each element of arrays too large for a thread each', async () => {
       const { device } = chapter;
-      for (const length of [2 ** 18, 2 ** 18 + 1, 2 ** 18 + 3]) {
+      for (const length of [2 ** 18, 2 ** 18 + 1, 2 ** 18 + 257, 2 ** 18 + 1023]) {
         const values = Float32Array.from({ length }, (_, i) => i % 1000);
         using x = device.from(values);
         using y = axpb(2, x, 1);
