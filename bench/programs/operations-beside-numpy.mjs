@@ -1,5 +1,6 @@
 // Operations on arrays on the CPU device beside NumPy, in one run that alternates both:
 //   node bench/programs/operations-beside-numpy.mjs [rounds] [rows]
+// Each call alone, with an await behind it, and calls in a row, as a stream is used: some are queued, and one await ends them.
 // `rows` is a list of beginnings of row names, for example `add,sort.f32`. Both sides use all cores that they can, and both have the low priority of
 // kernels, so that other programs of the machine take as much time from one as from the other. With MILLRACE_OPENBLAS, products are also made by a device
 // with that library, in turn. Figures: docs/operations.md.
@@ -17,6 +18,8 @@ const wanted = process.argv[3]?.split(',') ?? [''];
 const ROUND_MS = 60;
 const LEAST_CALLS = 3;
 const LARGEST = 100;
+/** Calls in a row. Of long ones fewer, so that a row takes no longer than a round. */
+const MOST_IN_A_ROW = 20;
 
 /** Calls of both sides by operation: ours, and NumPy's in the words of Python. */
 const CALLS = {
@@ -131,6 +134,17 @@ async function ours(device, call, operands, count) {
   return times;
 }
 
+/** The seconds of one of `count` calls in a row. Each result goes as soon as it is made, on both sides. */
+async function oursInARow(device, call, operands, count) {
+  const start = performance.now();
+  for (let n = 0; n < count; n++) {
+    const result = call(...operands);
+    if (!operands.includes(result)) result[Symbol.dispose]();
+  }
+  await device.stream.record().done;
+  return (performance.now() - start) / 1e3 / count;
+}
+
 // Threads of the device set this themselves. NumPy inherits it.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 let numpy;
@@ -171,16 +185,22 @@ for (const { id, name, dtype, shape } of ROWS.filter((row) => wanted.some((begin
   await ours(device, call, operands, 3);
   const [[first]] = await ours(device, call, operands, 1);
   const count = Math.max(LEAST_CALLS, Math.min(200, Math.round(ROUND_MS / 1e3 / first)));
+  const inARow = Math.max(LEAST_CALLS, Math.min(MOST_IN_A_ROW, count));
   await numpy?.ask({ ...request, count: 2 });
   if (byLibrary !== undefined) await ours(byLibrary, call, otherOperands, 3);
-  const [us, them, ratios, withLibrary] = [[], [], [], []];
+  const [us, them, ratios, withLibrary, ourRows, rowRatios] = [[], [], [], [], [], []];
   for (let round = 0; round < rounds; round++) {
     const mine = await ours(device, call, operands, count);
     us.push(...mine);
+    const rows = [];
+    for (let n = 0; n < Math.max(1, Math.round(count / inARow)); n++) rows.push(await oursInARow(device, call, operands, inARow));
+    ourRows.push(...rows);
     if (numpy === undefined) continue;
     const { times } = await numpy.ask({ ...request, count });
     them.push(...times);
     ratios.push([0, 1].map((at) => ms(mine, at) / ms(times, at)));
+    // A call of NumPy is over when it returns: one after the other is in a row.
+    rowRatios.push((1e3 * median(rows)) / ms(times, 0));
     if (byLibrary !== undefined) withLibrary.push(...(await ours(byLibrary, call, otherOperands, count)));
   }
   for (const one of [...operands, ...otherOperands]) one?.[Symbol.dispose]();
@@ -190,11 +210,13 @@ for (const { id, name, dtype, shape } of ROWS.filter((row) => wanted.some((begin
     'NumPy, best': best(them).toFixed(3),
     'time / NumPy': median(ratios.map(([elapsed]) => elapsed)).toFixed(2),
     'best / best': (best(us) / best(them)).toFixed(2),
+    'in a row / NumPy': median(rowRatios).toFixed(2),
     'processor time / NumPy': median(ratios.map(([, used]) => used)).toFixed(2),
   });
   table[id] = {
     'median (ms)': ms(us, 0).toFixed(3),
     best: best(us).toFixed(3),
+    'in a row (ms)': (1e3 * median(ourRows)).toFixed(3),
     ...(numpy === undefined ? { 'NumPy (ms)': 'absent' } : withNumpy()),
     ...(withLibrary.length > 0 && {
       'OpenBLAS (ms)': ms(withLibrary, 0).toFixed(3),

@@ -17,6 +17,9 @@ constexpr uint64_t kAlignment = SmallBlocks::kStep;
 constexpr uint64_t kHugeBytes = 4 << 20;
 constexpr uint64_t kHugePage = 2 << 20;
 
+// Smaller arrays stay in a core's cache, however many take turns.
+constexpr uint64_t kLeastReused = SmallBlocks::kEnd;
+
 // Vectors of CUDA C++ have at most this alignment, and kernels take arrays of floats for arrays of float4. More would
 // leave more bytes behind an array where only writes are found.
 constexpr uint64_t kGuardAlignment = 16;
@@ -165,6 +168,27 @@ std::unique_ptr<hal::Memory> Heap::Own(const Block& block, uint64_t bytes) {
   if (arrays_ != nullptr) arrays_->before_ = memory.get();
   arrays_ = memory.get();
   return memory;
+}
+
+uint64_t Heap::ReusableBytes(const hal::Memory& freed) const {
+  const auto* const own = dynamic_cast<const CpuMemory*>(&freed);
+  return own == nullptr || own->heap_.get() != this || is_guarded_ ? 0 : ReusableBytes(own->block_.bytes);
+}
+
+uint64_t Heap::ReusableBytes(uint64_t bytes) const {
+  return is_guarded_ || bytes < kLeastReused || bytes > budget_bytes_ ? 0 : BlockBytes(bytes);
+}
+
+void Heap::Renew(hal::Memory& freed, uint64_t bytes) {
+  auto& own = static_cast<CpuMemory&>(freed);
+  MR_CHECK(own.block_.bytes == BlockBytes(bytes));
+  std::lock_guard lock(mutex_);
+  own.bytes_ = bytes;
+}
+
+bool Heap::WouldKeep(uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  return !is_guarded_ && bytes <= budget_bytes_ && cached_bytes_ + BlockBytes(bytes) <= kept_bytes_;
 }
 
 uint64_t Heap::FreeBytes() const {

@@ -2,8 +2,8 @@
 //
 // The first touch of a fresh page faults: about 0.25 ms per MiB, more than many kernels take. So freed blocks are
 // cached by size class, up to a limit, and pipelines that allocate and free the same sizes soon reuse warm pages.
-// Stream order needs no handling here: a stream runs a free after everything before it, and only then is the block
-// reusable.
+// A block comes to the cache when its stream runs the free, after everything before it. Only the stream itself can
+// reuse it sooner (StreamCore::TakeFreed).
 #pragma once
 
 #include <cstddef>
@@ -62,6 +62,14 @@ class Heap : public std::enable_shared_from_this<Heap> {
   /// Uninitialised memory, aligned to 256 bytes, or to 16 bytes between guards. Never blocks; an allocation of zero
   /// bytes has a unique address.
   [[nodiscard]] Result<std::unique_ptr<hal::Memory>> Allocate(uint64_t bytes);
+  /// The size of the block if an allocation of the same stream may have it before the free has run; else 0.
+  [[nodiscard]] uint64_t ReusableBytes(const hal::Memory& freed) const;
+  /// That of an allocation of so many bytes.
+  [[nodiscard]] uint64_t ReusableBytes(uint64_t bytes) const;
+  /// Makes of freed memory of the same reusable size an allocation of so many bytes.
+  void Renew(hal::Memory& freed, uint64_t bytes);
+  /// Whether the cache would take the block at once, without a call of the system. A hint.
+  [[nodiscard]] bool WouldKeep(uint64_t bytes) const;
   [[nodiscard]] uint64_t FreeBytes() const;
 
   /// `reserved` is the bytes in use and in the cache. It never exceeds `total`, the budget.
@@ -136,7 +144,7 @@ class CpuMemory final : public hal::Memory {
   const std::shared_ptr<Heap> heap_;
   const Heap::Block block_;
   std::byte* const address_;
-  const uint64_t bytes_;
+  uint64_t bytes_;  // Written with the heap's mutex, by the thread that owns the object.
   // The heap's list. Guarded by its mutex.
   CpuMemory* before_ = nullptr;
   CpuMemory* after_ = nullptr;

@@ -16,6 +16,8 @@ using hal::Ticket;
 
 // Work that a helper thread runs itself, since waking another thread would take longer.
 constexpr uint64_t kLightFreeBytes = 1 << 20;
+// How many of the last items an allocation looks at for a free: a temporary array is freed a few operations later.
+constexpr size_t kFreesLookedAt = 64;
 // A helper thread has other work, so it leaves a longer run of light items to the pool.
 constexpr uint32_t kHelperItems = 32;
 // Light items between two checks for a rival; after any other item there is always a check.
@@ -57,6 +59,19 @@ void StreamCore::Submit(Ticket ticket, Work work) {
     is_driven_ = true;
   }
   Visit();
+}
+
+std::unique_ptr<hal::Memory> StreamCore::TakeFreed(uint64_t reusable_bytes) {
+  if (reusable_bytes == 0) return nullptr;
+  std::lock_guard lock(mutex_);
+  const size_t end = items_.size() - std::min(items_.size(), kFreesLookedAt);
+  for (size_t at = items_.size(); at > end; --at) {
+    Free* const free = std::get_if<Free>(&items_[at - 1].work);
+    if (free != nullptr && free->reusable_bytes == reusable_bytes && free->memory != nullptr) {
+      return std::move(free->memory);
+    }
+  }
+  return nullptr;
 }
 
 void StreamCore::WaitUntilIdle() {
@@ -147,7 +162,7 @@ bool StreamCore::IsLight() const {
                         [](const Copy& copy) { return copy.bytes <= kLightBytes; },
                         [](const OfHost& copy) { return copy->bytes() <= kLightBytes; },
                         // Returning many pages to the system takes long.
-                        [](const Free& free) { return free.memory->bytes() <= kLightFreeBytes; },
+                        [](const Free& free) { return free.is_light || free.memory == nullptr; },
                         [](const Wait&) { return true; },
                         [](const Stamp&) { return true; },
                         [](const Parts& parts) { return parts->IsLight(); },
@@ -414,13 +429,21 @@ Status CpuStream::Nop(Ticket ticket) {
 }
 
 Result<std::unique_ptr<hal::Memory>> CpuStream::Allocate(Ticket ticket, uint64_t bytes) {
+  // The cores' caches still hold the block that the stream used last.
+  if (std::unique_ptr<hal::Memory> freed = core_->TakeFreed(heap_->ReusableBytes(bytes))) {
+    heap_->Renew(*freed, bytes);
+    core_->Submit(ticket, StreamCore::Nop{});
+    return freed;
+  }
   Result<std::unique_ptr<hal::Memory>> memory = heap_->Allocate(bytes);
   if (memory.ok()) core_->Submit(ticket, StreamCore::Nop{});
   return memory;
 }
 
 Status CpuStream::Free(Ticket ticket, std::unique_ptr<hal::Memory> memory) {
-  core_->Submit(ticket, StreamCore::Free{std::move(memory)});
+  const uint64_t reusable = heap_->ReusableBytes(*memory);
+  const bool is_light = memory->bytes() <= kLightFreeBytes || (reusable > 0 && heap_->WouldKeep(memory->bytes()));
+  core_->Submit(ticket, StreamCore::Free{std::move(memory), reusable, is_light});
   return {};
 }
 

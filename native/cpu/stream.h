@@ -43,7 +43,9 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
  public:
   struct Nop {};
   struct Free {
-    std::unique_ptr<hal::Memory> memory;
+    std::unique_ptr<hal::Memory> memory;  // Null: TakeFreed has taken it.
+    uint64_t reusable_bytes = 0;
+    bool is_light = true;
   };
   struct Wait {
     std::shared_ptr<StreamCore> other;
@@ -68,6 +70,9 @@ class StreamCore final : public Runnable, public std::enable_shared_from_this<St
   void Submit(hal::Ticket ticket, Work work);
   [[nodiscard]] ScheduleFuzzer* fuzzer() const { return fuzzer_; }
   [[nodiscard]] const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
+  /// The memory of the latest free that has not run, of this reusable size, for the allocation that is submitted next:
+  /// what uses it comes after everything that used it before. Null if there is none. Thread: channel.
+  [[nodiscard]] std::unique_ptr<hal::Memory> TakeFreed(uint64_t reusable_bytes);
   /// Waits until no thread drives this stream. Thread: channel.
   void WaitUntilIdle();
   /// Whether `ticket` has been accepted. Thread: any.

@@ -160,10 +160,35 @@ MR_TEST(MemoryIsFreedInStreamOrder) {
   MR_REQUIRE(memory.ok());
   lane.Launch(gate, {1, 1, 1}, &flag);
   MR_EXPECT(lane.stream->Free(++lane.last, std::move(memory.value())).ok());
-  MR_EXPECT(lane.stream->Allocate(lane.last + 1, 6 << 20).status().code() == StatusCode::kOutOfMemory);
+  Lane other(*device);
+  MR_EXPECT(other.stream->Allocate(other.last + 1, 6 << 20).status().code() == StatusCode::kOutOfMemory);
   flag.store(1);
   MR_REQUIRE(lane.Drained());
-  MR_EXPECT(lane.stream->Allocate(++lane.last, 6 << 20).ok());
+  MR_EXPECT(other.stream->Allocate(++other.last, 6 << 20).ok());
+}
+
+MR_TEST(AStreamReusesWhatItHasFreedBeforeTheFreeRuns) {
+  auto device = OpenDevice(2, 64 * kMebibyte);
+  auto gate = LoadKernel(*device, "gate");
+  std::atomic<uint32_t> flag{0};
+  Lane lane(*device);
+  auto memory = Allocate(lane, 4'000'000);
+  const uint64_t address = AddressOf(*memory);
+  lane.Launch(gate, {1, 1, 1}, &flag);
+  MR_EXPECT(lane.stream->Free(++lane.last, std::move(memory)).ok());
+  // Another size, and another stream.
+  MR_EXPECT(AddressOf(*Allocate(lane, 2 * kMebibyte)) != address);
+  Lane other(*device);
+  MR_EXPECT(AddressOf(*Allocate(other, 4'000'000)) != address);
+  memory = Allocate(lane, 4 * kMebibyte);
+  MR_EXPECT_EQ(AddressOf(*memory), address);
+  MR_EXPECT_EQ(memory->bytes(), 4 * kMebibyte);
+  // Once only.
+  MR_EXPECT(AddressOf(*Allocate(lane, 4 * kMebibyte)) != address);
+  flag.store(1);
+  MR_REQUIRE(lane.Drained());
+  Free(lane, std::move(memory));
+  MR_EXPECT_EQ(device->PoolUse().value().used, 0u);
 }
 
 MR_TEST(FaultSlotsBeginAsZeros) {

@@ -67,3 +67,12 @@ struct mr_signature<bool(mr_index3, mr_index3, mr_index3, mr_index3, mr_blocks, 
 /// Some thread may leave an array, and the fault report must name its block.
 #define MR_ONE_BY_ONE_UNLESS(is_fast) \
   if (!is_fast && mr_run.count > 1) return false;
+/// The full groups, in nested loops: a row is long here, and the loop along it has nothing but the groups' own work.
+#define MR_EACH_GROUP_IN_ROWS(first, end)                                          \
+  for (int mr_z = 0; mr_z < mr_box_of_block.depth; ++mr_z)                         \
+    for (int mr_y = 0; mr_y < mr_box_of_block.height; ++mr_y)                      \
+      for (int mr_x = first; mr_x < end; mr_x += MR_WIDTH) {                       \
+        const mr_index3 threadIdx{mr_index(mr_x), mr_index(mr_y), mr_index(mr_z)}; \
+        const int mr_thread = (mr_z * blockDim.y.value + mr_y) * blockDim.x.value + mr_x;
+#undef MR_FULL_GROUPS
+#define MR_FULL_GROUPS(is_fast, lanes, width) MR_FULL_GROUPS_IN(MR_EACH_GROUP_IN_ROWS, is_fast, lanes, width)
