@@ -11,6 +11,9 @@ class ContextScope {
   explicit ContextScope(CUcontext context) {
     if (Cuda().cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) return;
     code_ = Cuda().cuCtxPushCurrent(context);
+    // The call may tell the failure of an earlier one. What a scope is to give back would stay if it were not asked
+    // again; a loss is told again.
+    if (code_ != CUDA_SUCCESS) code_ = Cuda().cuCtxPushCurrent(context);
     is_pushed_ = code_ == CUDA_SUCCESS;
   }
 

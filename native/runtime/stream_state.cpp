@@ -39,6 +39,7 @@ void StreamState::Keep(Ticket ticket, std::shared_ptr<void> object) {
 void StreamState::Forget() {
   kept_.clear();
   blocking_call.reset();
+  refused.reset();
   std::lock_guard lock(mutex_);
   released_.clear();
   native_handle_.reset();

@@ -79,6 +79,7 @@ class StreamState final : public hal::ProgressSink {
 
   // ── Channel thread only. ──
   alignas(64) std::unique_ptr<hal::Stream> backend;
+  std::optional<hal::StreamRequest> refused;  // What the driver has refused; asked for again with each record.
   Ticket accepted = 0;         // The last ticket that the backend accepted; records of a lost device are only dropped.
   bool is_unfinished = false;  // It is on its channel's list of streams to ask the device about.
   bool needs_word = false;     // Records were issued since the last Signal.

@@ -66,6 +66,10 @@ Outcome Issuer::Dispatch(StreamState& stream, Ticket ticket, const Record& recor
       waits_.WaitsForEnd(stream, stream, ticket - protocol::kStreamWindow / 2)) {
     return waits_.Park(stream, ParkReason::kWindow);
   }
+  if (stream.backend == nullptr && stream.refused) {
+    const Status status = streams_.CreateRefused(stream);
+    if (status.code() == StatusCode::kDeviceLost) return ends_.FailDriver(stream, ticket, status, 0, {});
+  }
   switch (opcode) {
     case Opcode::kWait:
       return streams_.Wait(stream, ticket, reader);

@@ -25,14 +25,28 @@ Outcome StreamRecords::Create(StreamState& stream, Ticket ticket, RecordReader& 
   hal::StreamRequest request{
       .priority = record.priority, .partition = record.partition, .slot = &stream.slot(), .sink = &stream};
   if (record.is_foreign != 0) request.foreign = record.foreign;
+  if (const Status status = Make(stream, request); !status.ok()) {
+    stream.refused = request;
+    return ends_.FailDriver(stream, ticket, status, 0, {});
+  }
+  return ends_.CloseTicket(stream, ticket);
+}
+
+Status StreamRecords::CreateRefused(StreamState& stream) {
+  Status status = Make(stream, *stream.refused);
+  if (status.ok()) stream.refused.reset();
+  return status;
+}
+
+Status StreamRecords::Make(StreamState& stream, const hal::StreamRequest& request) {
   auto created = device_.device().CreateStream(request);
-  if (!created.ok()) return ends_.FailDriver(stream, ticket, created.status(), 0, {});
+  MR_TRY(created.status());
   {
     std::lock_guard lock(device_.streams_mutex());
     stream.backend = std::move(created).value();
   }
   stream.SetNativeHandle(stream.backend->NativeHandle());
-  return ends_.CloseTicket(stream, ticket);
+  return {};
 }
 
 Outcome StreamRecords::Destroy(StreamState& stream, Ticket ticket) {

@@ -20,6 +20,9 @@ class StreamRecords {
         ends_(parts.ends) {}
 
   Outcome Create(StreamState& stream, Ticket ticket, RecordReader& reader);
+  /// Makes the stream that the driver has refused before. A refusal may be one for want of memory, and streams of the
+  /// library's own have no other chance.
+  Status CreateRefused(StreamState& stream);
   Outcome Destroy(StreamState& stream, Ticket ticket);
   Outcome Wait(StreamState& stream, Ticket ticket, RecordReader& reader);
   /// Until the owner releases it.
@@ -27,6 +30,8 @@ class StreamRecords {
   Outcome Nop(StreamState& stream, Ticket ticket);
 
  private:
+  Status Make(StreamState& stream, const hal::StreamRequest& request);
+
   Channel& channel_;
   DeviceAccess& device_;
   SubmissionQueue& submissions_;

@@ -110,5 +110,7 @@ export class KernelRegistry {
 function mayPass(error: unknown): boolean {
   // K704: the compiler took too long, which may not happen on a less busy machine.
   if (error instanceof CompileError) return error.diagnostics.some(({ code }) => code === 'K704');
-  return !(error instanceof UnsupportedError || error instanceof InternalError || error instanceof DeviceLostError);
+  // What the driver refuses as not supported may depend on its state; what the library refuses is settled.
+  if (error instanceof UnsupportedError) return error.driverStatus !== undefined;
+  return !(error instanceof InternalError || error instanceof DeviceLostError);
 }

@@ -221,13 +221,18 @@ World& GetWorld() {
   return *world;
 }
 
+void Lose(Device& device, int code) {
+  const std::unique_lock lock(device.using_memory);
+  device.lost.store(code);
+}
+
 CUresult Enter(const char* function, const std::string& detail) {
   const CUresult code = Injected(function);
   Log(function, code == cuda::CUDA_SUCCESS ? detail : detail + " fails=" + std::to_string(code));
   if (code != cuda::CUDA_SUCCESS) Say(function, code);
   if (Device* const device = CurrentContexts().empty() ? nullptr : FromHandle(CurrentContexts().back());
       device != nullptr && cuda::IsSticky(code))
-    device->lost.store(code);
+    Lose(*device, code);
   return code;
 }
 

@@ -22,6 +22,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,9 @@ struct ThreadPool {
 struct Device {
   int ordinal = 0;
   std::atomic<int> lost{0};
+  /// Held shared while its streams copy and fill. Who is told of the loss may free the memory: nothing uses it any
+  /// more.
+  std::shared_mutex using_memory;
   std::atomic<bool> is_retained{false};
   // Guarded by World::mutex.
   uint64_t used_bytes = 0;  // Outside the pool.
@@ -184,6 +188,9 @@ struct Range {
 
   [[nodiscard]] bool IsDevice() const { return kind != Kind::kHost && kind != Kind::kRegistered; }
 };
+
+/// Nothing runs on the device from now on.
+void Lose(Device& device, int code);
 
 struct World {
   std::mutex mutex;

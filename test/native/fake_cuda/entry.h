@@ -72,5 +72,7 @@ cuda::CUresult TextureLimit(cuda::CUdevice_attribute attribute, int* value);
 
 /// Queues work that takes at least the time of MILLRACE_FAKE_CUDA_DELAY_US.
 void PushWork(Stream& stream, std::function<void()> work);
+/// Work that uses memory and no kernel: it does not run while the device is lost.
+void PushCopy(Stream& stream, std::function<void()> copy);
 
 }  // namespace millrace::fake_cuda

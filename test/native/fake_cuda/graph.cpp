@@ -195,6 +195,14 @@ bool MayCopy(const Device& device, uintptr_t address, size_t bytes) {
          found.device->pool.readers.contains(device.ordinal);
 }
 
+template <typename Copy>
+std::function<void(bool)> UsingMemory(cuda::CUcontext context, Copy copy) {
+  return [&device = *fake_cuda::FromHandle(context), copy](bool) {
+    const std::shared_lock lock(device.using_memory);
+    if (device.lost.load() == 0) copy();
+  };
+}
+
 /// Null: the parameters are invalid.
 std::function<void(bool)> AcceptCopy(const cuda::CUDA_MEMCPY3D& params, cuda::CUcontext context) {
   const cuda::CUdeviceptr dst = params.dstDevice;
@@ -205,7 +213,8 @@ std::function<void(bool)> AcceptCopy(const cuda::CUDA_MEMCPY3D& params, cuda::CU
       !MayCopy(*fake_cuda::FromHandle(context), src, bytes)) {
     return nullptr;
   }
-  return [=](bool) { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); };
+  return UsingMemory(context,
+                     [=] { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); });
 }
 
 std::function<void(bool)> AcceptFill(const cuda::CUDA_MEMSET_NODE_PARAMS& fill, cuda::CUcontext context) {
@@ -215,10 +224,10 @@ std::function<void(bool)> AcceptFill(const cuda::CUDA_MEMSET_NODE_PARAMS& fill, 
       !Reaches(*fake_cuda::FromHandle(context), fill.dst, fill.width * size)) {
     return nullptr;
   }
-  return [=](bool) {
+  return UsingMemory(context, [=] {
     for (size_t i = 0; i < fill.width; ++i)
       std::memcpy(reinterpret_cast<char*>(fill.dst) + i * size, &fill.value, size);
-  };
+  });
 }
 
 CUresult Change(cuda::CUgraphExec exec, cuda::CUgraphNode handle, FakeNode::Kind kind, std::function<void(bool)> run) {

@@ -128,7 +128,7 @@ template <typename T>
 CUresult Memset(Device* device, CUdeviceptr dst, T value, size_t count, cuda::CUstream stream) {
   MR_STREAM(queue, stream, device);
   if (dst % sizeof(T) != 0 || !Reaches(*device, dst, count * sizeof(T))) return cuda::CUDA_ERROR_INVALID_VALUE;
-  PushWork(*queue, [=] { std::fill_n(reinterpret_cast<T*>(dst), count, value); });
+  PushCopy(*queue, [=] { std::fill_n(reinterpret_cast<T*>(dst), count, value); });
   // Like a real driver: the caller waits until the stream has reached that point.
   if (!IsHost(dst, count * sizeof(T))) return cuda::CUDA_SUCCESS;
   queue->PushPoint()->Await();
@@ -155,6 +155,13 @@ void PushWork(Stream& stream, std::function<void()> work) {
   stream.Push([work = std::move(work)] {
     if (GetOptions().delay_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(GetOptions().delay_us));
     work();
+  });
+}
+
+void PushCopy(Stream& stream, std::function<void()> copy) {
+  PushWork(stream, [&device = stream.device, copy = std::move(copy)] {
+    const std::shared_lock lock(device.using_memory);
+    if (device.lost.load() == 0) copy();
   });
 }
 
@@ -272,7 +279,7 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
   if (!Reaches(*device, dst, bytes) || !Reaches(*device, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  PushWork(*queue, [=] { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); });
+  PushCopy(*queue, [=] { std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes); });
   return CUDA_SUCCESS;
 }
 
@@ -282,7 +289,7 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void* src, size_t bytes, CUstr
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
   if (!Reaches(*device, dst, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  PushWork(*queue, [=] { std::memcpy(reinterpret_cast<void*>(dst), src, bytes); });
+  PushCopy(*queue, [=] { std::memcpy(reinterpret_cast<void*>(dst), src, bytes); });
   return cuStreamSynchronize(stream);
 }
 
@@ -291,7 +298,7 @@ CUresult cuMemcpyDtoHAsync(void* dst, CUdeviceptr src, size_t bytes, CUstream st
   MR_CURRENT(device);
   MR_STREAM(queue, stream, device);
   if (!Reaches(*device, src, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  PushWork(*queue, [=] { std::memcpy(dst, reinterpret_cast<const void*>(src), bytes); });
+  PushCopy(*queue, [=] { std::memcpy(dst, reinterpret_cast<const void*>(src), bytes); });
   return cuStreamSynchronize(stream);
 }
 
@@ -319,7 +326,7 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
     *failed = n;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  PushWork(*queue, [moves = std::move(moves)] {
+  PushCopy(*queue, [moves = std::move(moves)] {
     for (const auto& [dst, src, bytes] : moves)
       std::memcpy(reinterpret_cast<void*>(dst), reinterpret_cast<const void*>(src), bytes);
   });

@@ -146,7 +146,7 @@ struct Launch {
 
   void Run(Device& device) {
     if (const CUresult code = Injected("kernel"); code != cuda::CUDA_SUCCESS) {
-      device.lost.store(code);
+      Lose(device, code);
       return;
     }
     std::vector<void*> pointers;

@@ -141,7 +141,7 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
     }
     is_broken = ends[0] != ends[1] && ArePeersBroken(HaveAccess(*ends[0], *ends[1]));
   }
-  PushWork(*queue, [=] {
+  PushCopy(*queue, [=] {
     if (is_broken) {
       std::memset(reinterpret_cast<void*>(dst), 0, bytes);
     } else {

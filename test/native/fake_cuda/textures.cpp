@@ -218,7 +218,7 @@ CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream stream) {
       !Reaches(*device, memory, bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  PushWork(*queue, [=] {
+  PushCopy(*queue, [=] {
     if (is_upload) {
       std::memcpy(array->bytes.data(), reinterpret_cast<const void*>(memory), bytes);
     } else {

@@ -68,9 +68,6 @@ const counters = cudaModule(`__device__ int total_all = 5;
   extern "C" __global__ void bump_all(int* out) { total_all += 1; out[0] = total_all; }`);
 const bump = counters.kernel('bump_all', { out: inout(i32) });
 
-/** Compiled beforehand, where no call fails. */
-export const KERNELS: readonly (Kernel | CudaModule)[] = [mix, countDown, launching, scale, meet, show, paint, bump];
-
 export interface Place {
   readonly device: Device;
   readonly peer: Device;
