@@ -1,7 +1,7 @@
 // Radix sorts on a CPU device. A row that fits in a core's cache is sorted by one thread, by 8 bits of the keys a pass, from the lowest ones up. A longer
 // one is cut into chunks, which move their elements, stably, to buckets by the highest bits of the keys' distances from the least one; then each bucket is sorted by one thread.
 import type { DType } from '../core/elements/dtype.js';
-import { type Beside, bitsOf, type KeyForm, keyText } from './radix-text.js';
+import { type Beside, bitsOf, type KeyForm, keyText, plainKeyText } from './radix-text.js';
 import type { Given, Wanted } from './radix.js';
 import { Arguments } from './body.js';
 import type { Rows } from './rows.js';
@@ -72,7 +72,7 @@ function sortBuckets(from: Given, to: Wanted, other: Wanted, { count, length }: 
   const key = `${form.isDescending}`;
   const numbers = { rows: count, length, chunk };
   const buckets = bucketsOf(form);
-  using range = target.temporary([count, chunks, 2], bitsOf(form.dtype) === 64 ? 'u64' : 'u32');
+  using range = target.temporary([count, chunks, 3], bitsOf(form.dtype) === 64 ? 'u64' : 'u32');
   using counts = target.temporary([count, chunks, buckets], 'u32');
   using starts = target.temporary([count, buckets + 1], 'u32');
 
@@ -174,60 +174,75 @@ extern "C" __global__ void sortRow(${params.join(', ')}) {
 `;
 }
 
-/** `range[row][chunk]`: the least and the largest key of a chunk. */
+/** `range[row][chunk]`: the least and the largest key of a chunk, and whether an element is special. */
 function rangeText(form: KeyForm): string {
-  return `${keyText(form)}
+  return `${keyText(form)}${plainKeyText(form)}
 extern "C" __global__ void findRange(const Element* x, Key* range, const int rows, const int length, const int chunk) {
   const int start = blockIdx.x * chunk, end = start + min(chunk, length - start);
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const Element* from = x + (long long)row * length;
-    Key least = ordered(from[start]), most = least;
+    Key least = ordered(from[start]), most = least, special = isSpecial(from[start]);
     for (int at = start + 1; at < end; at++) {
       const Key key = ordered(from[at]);
       least = key < least ? key : least;
       most = key > most ? key : most;
+      special |= isSpecial(from[at]);
     }
-    Key* to = range + ((long long)row * gridDim.x + blockIdx.x) * 2;
-    to[0] = least; to[1] = most;
+    Key* to = range + ((long long)row * gridDim.x + blockIdx.x) * 3;
+    to[0] = least; to[1] = most; to[2] = special;
   }
 }
 `;
 }
 
-/** `leastOf`: the least key of a row. `shiftOf`: how many bits of a key's distance from it are below those by which the row is cut into buckets. */
+/** `leastOf`: the least key of a row. `arePlain`: whether it has no special element. `shiftOf`: how many bits of a key's distance from it are below those by which the row is cut into buckets. */
 function shiftText(form: KeyForm): string {
   const isLong = bitsOf(form.dtype) === 64;
-  return `
+  return `${plainKeyText(form)}
 __device__ __forceinline__ Key leastOf(const Key* range, const int chunks) {
   Key least = range[0];
-  for (int one = 1; one < chunks; one++) least = range[2 * one] < least ? range[2 * one] : least;
+  for (int one = 1; one < chunks; one++) least = range[3 * one] < least ? range[3 * one] : least;
   return least;
+}
+__device__ __forceinline__ bool arePlain(const Key* range, const int chunks) {
+  Key special = 0;
+  for (int one = 0; one < chunks; one++) special |= range[3 * one + 2];
+  return special == 0;
 }
 __device__ __forceinline__ int shiftOf(const Key* range, const int chunks, const Key least) {
   Key most = 0;
-  for (int one = 0; one < chunks; one++) { const Key next = range[2 * one + 1] - least; most = next > most ? next : most; }
+  for (int one = 0; one < chunks; one++) { const Key next = range[3 * one + 1] - least; most = next > most ? next : most; }
   return max(0, ${isLong ? '64 - __clzll((long long)most)' : '32 - __clz((int)most)'} - ${bucketBitsOf(form.dtype)});
 }
 `;
 }
 
+/** Statements for a row: of floats, those that suit it. Keys take half of the time of a pass, and few floats are NaN or -0. */
+function either({ dtype }: KeyForm, range: string, text: (isPlain: boolean) => string): string {
+  return dtype.includes('f') ? `if (arePlain(${range})) { ${text(true)} } else { ${text(false)} }` : text(false);
+}
+
 /** Counts the elements of each chunk of each row that belong to each bucket: `counts[row][chunk][bucket]`. */
 function countText(form: KeyForm): string {
   const buckets = bucketsOf(form);
-  const bucket = (element: string): string => `(unsigned int)((ordered(${element}) - least) >> shift)`;
+  const bucket = (element: string): string => `(unsigned int)((keyOf<isPlain>(${element}) - least) >> shift)`;
   // Two tables in turn: equal neighbours would wait for each other's count.
   return `${keyText(form)}${shiftText(form)}
+template <bool isPlain>
+__device__ __forceinline__ void countAll(const Element* from, unsigned int (*tallies)[${buckets}], const int start, const int end, const Key least, const int shift) {
+  int at = start;
+  for (; at < end - 1; at += 2) { tallies[0][${bucket('from[at]')}]++; tallies[1][${bucket('from[at + 1]')}]++; }
+  if (at < end) tallies[0][${bucket('from[at]')}]++;
+}
 extern "C" __global__ void countChunk(const Element* x, const Key* range, unsigned int* counts, const int rows, const int length, const int chunk) {
   const int start = blockIdx.x * chunk, end = start + min(chunk, length - start);
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const Element* from = x + (long long)row * length;
-    const Key* own = range + (long long)row * gridDim.x * 2;
+    const Key* own = range + (long long)row * gridDim.x * 3;
     const Key least = leastOf(own, gridDim.x);
     const int shift = shiftOf(own, gridDim.x, least);
     unsigned int tallies[2][${buckets}] = {};
-    int at = start;
-    for (; at < end - 1; at += 2) { tallies[0][${bucket('from[at]')}]++; tallies[1][${bucket('from[at + 1]')}]++; }
-    if (at < end) tallies[0][${bucket('from[at]')}]++;
+    ${either(form, 'own, gridDim.x', (isPlain) => `countAll<${isPlain}>(from, tallies, start, end, least, shift);`)}
     unsigned int* to = counts + ((long long)row * gridDim.x + blockIdx.x) * ${buckets};
     for (int one = 0; one < ${buckets}; one++) to[one] = tallies[0][one] + tallies[1][one];
   }
@@ -245,12 +260,23 @@ function moveText(form: KeyForm, beside: Beside): string {
     ...(isWith ? ['int* newPlaces'] : []),
     'const Key* range, const unsigned int* counts, unsigned int* starts, const int rows, const int length, const int chunk',
   ];
+  const number = beside === 'given' ? 'places[at]' : 'at';
+  const placed = isWith ? `, ${beside === 'given' ? 'places + base' : 'nullptr'}, newPlaces + base` : '';
   return `${keyText(form)}${shiftText(form)}
+template <bool isPlain>
+__device__ __forceinline__ void moveAll(const Element* from, Element* to${isWith ? ', const int* places, int* newPlaces' : ''}, unsigned int* next,
+    const int start, const int end, const Key least, const int shift) {
+  for (int at = start; at < end; at++) {
+    const Element element = from[at];
+    const unsigned int goal = next[(unsigned int)((keyOf<isPlain>(element) - least) >> shift)]++;
+    to[goal] = element; ${isWith ? `newPlaces[goal] = ${number};` : ''}
+  }
+}
 extern "C" __global__ void moveChunk(${params.join(', ')}) {
   const int start = blockIdx.x * chunk, end = start + min(chunk, length - start), own = blockIdx.x, chunks = gridDim.x;
   for (int row = blockIdx.y; row < rows; row += gridDim.y) {
     const long long base = (long long)row * length;
-    const Key* ranges = range + (long long)row * chunks * 2;
+    const Key* ranges = range + (long long)row * chunks * 3;
     const Key least = leastOf(ranges, chunks);
     const int shift = shiftOf(ranges, chunks, least);
     unsigned int next[${buckets}] = {}, totals[${buckets}] = {};
@@ -263,12 +289,7 @@ extern "C" __global__ void moveChunk(${params.join(', ')}) {
     unsigned int* first = starts + (long long)row * ${buckets + 1};
     for (int at = 0; at < ${buckets}; at++) { if (own == 0) first[at] = before; next[at] += before; before += totals[at]; }
     if (own == 0) first[${buckets}] = before;
-    const Element* from = x + base;
-    for (int at = start; at < end; at++) {
-      const Element element = from[at];
-      const unsigned int goal = next[(unsigned int)((ordered(element) - least) >> shift)]++;
-      y[base + goal] = element; ${isWith ? `newPlaces[base + goal] = ${beside === 'given' ? 'places[base + at]' : 'at'};` : ''}
-    }
+    ${either(form, 'ranges, chunks', (isPlain) => `moveAll<${isPlain}>(x + base, y + base${placed}, next, start, end, least, shift);`)}
   }
 }
 `;
@@ -284,26 +305,28 @@ function bucketText(form: KeyForm, isWith: boolean): string {
   const buckets = bucketsOf(form);
   return `${keyText(form)}${shiftText(form)}
 /* Moves elements to where the counts of their digits say. */
+template <bool isPlain>
 __device__ __forceinline__ void moveBy(const Element* x, Element* y${isWith ? ', const int* places, int* newPlaces' : ''}, const int length, const Key least,
     unsigned int* next, const int shift, const unsigned int mask) {
   unsigned int before = 0;
   for (unsigned int one = 0; one <= mask; one++) { const unsigned int count = next[one]; next[one] = before; before += count; }
   for (int one = 0; one < length; one++) {
     const Element element = x[one];
-    const unsigned int goal = next[(unsigned int)((ordered(element) - least) >> shift) & mask]++;
+    const unsigned int goal = next[(unsigned int)((keyOf<isPlain>(element) - least) >> shift) & mask]++;
     y[goal] = element; ${isWith ? 'newPlaces[goal] = places[one];' : ''}
   }
 }
 /* Whether it took at most so many moves. */
+template <bool isPlain>
 __device__ bool insertAll(Element* y${isWith ? ', int* places' : ''}, const int length, const long long most) {
   long long moves = 0;
   for (int at = 1; at < length; at++) {
     const Element element = y[at];
-    const Key key = ordered(element);
-    if (!(ordered(y[at - 1]) > key)) continue;
+    const Key key = keyOf<isPlain>(element);
+    if (!(keyOf<isPlain>(y[at - 1]) > key)) continue;
     ${isWith ? 'const int place = places[at];' : ''}
     int to = at;
-    do { y[to] = y[to - 1]; ${isWith ? 'places[to] = places[to - 1];' : ''} to--; } while (to > 0 && ordered(y[to - 1]) > key);
+    do { y[to] = y[to - 1]; ${isWith ? 'places[to] = places[to - 1];' : ''} to--; } while (to > 0 && keyOf<isPlain>(y[to - 1]) > key);
     y[to] = element; ${isWith ? 'places[to] = place;' : ''}
     moves += at - to;
     if (moves > most) return false;
@@ -311,6 +334,7 @@ __device__ bool insertAll(Element* y${isWith ? ', int* places' : ''}, const int 
   return true;
 }
 /* Sorts by the bits from low to high: the digits of two passes are counted at once. Whether the elements are in y then. */
+template <bool isPlain>
 __device__ bool sortBits(Element* x, Element* y${params}, const int length, const Key least, const int low, const int high) {
   const int widest = length < ${LEAST_WIDE} ? ${NARROW_BITS} : ${WIDE_BITS};
   const int passes = (high - low + widest - 1) / widest, width = (high - low + passes - 1) / passes;
@@ -323,16 +347,16 @@ __device__ bool sortBits(Element* x, Element* y${params}, const int length, cons
     Element* from = isInY ? y : x;
     for (unsigned int one = 0; one <= mask; one++) counts[0][one] = counts[1][one] = 0;
     for (int at = 0; at < length; at++) {
-      const Key key = ordered(from[at]) - least;
+      const Key key = keyOf<isPlain>(from[at]) - least;
       counts[0][(unsigned int)(key >> shift) & mask]++; counts[1][(unsigned int)(key >> other) & mask]++;
     }
-    const Key first = ordered(from[0]) - least;
+    const Key first = keyOf<isPlain>(from[0]) - least;
     const bool isNeeded[2] = {counts[0][(unsigned int)(first >> shift) & mask] != (unsigned int)length,
                               isPair && counts[1][(unsigned int)(first >> other) & mask] != (unsigned int)length};
     for (int pass = 0; pass < 2; pass++) {
       if (!isNeeded[pass]) continue;
-      if (isInY) moveBy(y, x${isWith ? ', newPlaces, places' : ''}, length, least, counts[pass], pass == 0 ? shift : other, mask);
-      else moveBy(x, y${both}, length, least, counts[pass], pass == 0 ? shift : other, mask);
+      if (isInY) moveBy<isPlain>(y, x${isWith ? ', newPlaces, places' : ''}, length, least, counts[pass], pass == 0 ? shift : other, mask);
+      else moveBy<isPlain>(x, y${both}, length, least, counts[pass], pass == 0 ? shift : other, mask);
       isInY = !isInY;
     }
   }
@@ -340,6 +364,19 @@ __device__ bool sortBits(Element* x, Element* y${params}, const int length, cons
 }
 __device__ __forceinline__ void copyAll(const Element* x, Element* y${isWith ? ', const int* places, int* newPlaces' : ''}, const int length) {
   for (int at = 0; at < length; at++) { y[at] = x[at]; ${isWith ? 'newPlaces[at] = places[at];' : ''} }
+}
+template <bool isPlain>
+__device__ __forceinline__ void sortOne(Element* from, Element* to${isWith ? ', int* fromPlaces, int* toPlaces' : ''}, const int count, const Key least, const int high) {
+  const bool isSmall = count <= ${MOST_INSERTED};
+  if (high == 0 || isSmall) {
+    copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
+    if (high > 0) insertAll<isPlain>(to${isWith ? ', toPlaces' : ''}, count, (long long)count * count);
+    return;
+  }
+  const int low = ${isLong ? `max(0, high - ${2 * WIDE_BITS})` : '0'};
+  if (!sortBits<isPlain>(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count, least, low, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
+  if (low == 0 || insertAll<isPlain>(to${isWith ? ', toPlaces' : ''}, count, ${MOST_MOVES}ll * count)) return;
+  if (sortBits<isPlain>(to, from${isWith ? ', toPlaces, fromPlaces' : ''}, count, least, 0, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
 }
 extern "C" __global__ void sortBucket(Element* x, Element* y${params}, const Key* range, const unsigned int* starts,
     const int rows, const int length, const int chunks) {
@@ -350,21 +387,10 @@ extern "C" __global__ void sortBucket(Element* x, Element* y${params}, const Key
     const long long first = (long long)row * length + own[0];
     const int count = own[1] - own[0];
     if (count == 0) continue;
-    const Key* ranges = range + (long long)row * chunks * 2;
+    const Key* ranges = range + (long long)row * chunks * 3;
     const Key least = leastOf(ranges, chunks);
     const int high = shiftOf(ranges, chunks, least);
-    Element* from = x + first; Element* to = y + first;
-    ${isWith ? 'int* fromPlaces = places + first; int* toPlaces = newPlaces + first;' : ''}
-    const bool isSmall = count <= ${MOST_INSERTED};
-    if (high == 0 || isSmall) {
-      copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
-      if (high > 0) insertAll(to${isWith ? ', toPlaces' : ''}, count, (long long)count * count);
-      continue;
-    }
-    const int low = ${isLong ? `max(0, high - ${2 * WIDE_BITS})` : '0'};
-    if (!sortBits(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count, least, low, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
-    if (low == 0 || insertAll(to${isWith ? ', toPlaces' : ''}, count, ${MOST_MOVES}ll * count)) continue;
-    if (sortBits(to, from${isWith ? ', toPlaces, fromPlaces' : ''}, count, least, 0, high)) copyAll(from, to${isWith ? ', fromPlaces, toPlaces' : ''}, count);
+    ${either(form, 'ranges, chunks', (isPlain) => `sortOne<${isPlain}>(x + first, y + first${isWith ? ', places + first, newPlaces + first' : ''}, count, least, high);`)}
   }
 }
 `;

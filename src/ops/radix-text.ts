@@ -58,6 +58,29 @@ __device__ __forceinline__ Key ordered(const Element element) {
 `;
 }
 
+/**
+ * `keyOf<isPlain>`: as `ordered`, but if `isPlain`, for elements of which none is NaN or -0. `isSpecial`: whether an element is one of these. Follows
+ * the text of `keyText`.
+ */
+export function plainKeyText({ dtype, isDescending }: KeyForm): string {
+  const bits = bitsOf(dtype);
+  const hex = (value: bigint): string => `(Key)0x${value.toString(16)}ull`;
+  const all = hex(2n ** BigInt(bits) - 1n);
+  const sign = hex(2n ** BigInt(bits - 1));
+  const isFloat = dtype.includes('f');
+  // g++ moves the arithmetic that `keyText` has here into vectors, one element at a time, through memory.
+  const plain = `(key & ${sign}) != 0 ? ~key & ${all} : key ^ ${sign}`;
+  return `
+template <bool isPlain> __device__ __forceinline__ Key keyOf(const Element element) {
+  ${isFloat ? `if (isPlain) { const Key key = element.bits; return ${isDescending ? `~(${plain}) & ${all}` : plain}; }` : ''}
+  return ordered(element);
+}
+__device__ __forceinline__ Key isSpecial(const Element element) {
+  ${isFloat ? `const Key key = element.bits; return (Key)((key & ~${sign} & ${all}) > ${hex(INFINITIES[dtype] ?? 0n)}) | (Key)(key == ${sign});` : 'return 0;'}
+}
+`;
+}
+
 /** `digitOf`: 8 bits of an element's key. */
 export const DIGIT: string = `
 __device__ __forceinline__ unsigned int digitOf(const Element element, const int shift) { return (unsigned int)(ordered(element) >> shift) & 255u; }

@@ -35,5 +35,26 @@ defineChapter((target) => {
         }
       }
     });
+
+    rule('S1112', 'floats of both signs are sorted up and down, also if the last ones are NaN and -0', async () => {
+      const plain = Float32Array.from({ length: LENGTH }, () => (random(2 ** 20) - 2 ** 19) * 2 ** -(random(30) + 10) + 2 ** -60);
+      const special = plain.slice();
+      special.set([0, Number.NaN], 3);
+      special.set([-0, Number.NaN, -1], LENGTH - 3);
+      for (const host of [plain, special]) {
+        using x = chapter.device.from(host);
+        using sorted = sort(x);
+        using reversed = sort(x, { descending: true });
+        // Stable, and NaN last either way.
+        const expected = (sign: number): Float32Array =>
+          host.toSorted((a, b) => Number(Number.isNaN(a)) - Number(Number.isNaN(b)) || (a < b ? -sign : a > b ? sign : 0));
+        for (const [result, wanted] of [
+          [await sorted.read(), expected(1)],
+          [await reversed.read(), expected(-1)],
+        ] as const) {
+          expect(result.findIndex((value, at) => !Object.is(value, wanted[at]))).toBe(-1);
+        }
+      }
+    });
   });
 });
