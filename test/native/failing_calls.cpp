@@ -1,7 +1,10 @@
 // Loaded with LD_PRELOAD: calls of the C library by the addon, and by the C++ library for it, fail on request.
 //
 //   MILLRACE_FAILING_CALLS      "mmap:3:12": the third call of mmap fails with errno 12; "@file": the file's text, read
-//   at each call MILLRACE_FAILING_CALLS_LOG  a file for one line per call, "fails=12" if it was made to fail
+//   at each call
+//   MILLRACE_FAILING_CALLS_LOG  a file for one line per call, "fails=12" if it was made to fail
+//   MILLRACE_FAILING_CALLS_IN   folders (:): calls for files in them count, by Node too, which reads and writes the
+//   library's; and each fork, by which Node starts compilers
 //
 // These are what a system refuses that has no memory, threads or descriptors left, or whose rules forbid it. Without
 // memory for small objects, which `new` makes, a process ends.
@@ -79,11 +82,28 @@ void Log(const char* name, int code) {
   syscall(SYS_close, file);
 }
 
+bool IsInside(const char* path) {
+  const char* const folders = std::getenv("MILLRACE_FAILING_CALLS_IN");
+  for (const char* at = folders; at != nullptr; at = std::strchr(at, ':')) {
+    at += at[0] == ':' ? 1 : 0;
+    const size_t length = std::strcspn(at, ":");
+    if (length > 0 && std::strncmp(path, at, length) == 0) return true;
+  }
+  return false;
+}
+
+bool IsInside(int file) {
+  char link[32];
+  char path[kMostText]{};
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  return syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1) > 0 && IsInside(path);
+}
+
 /// The errno with which this call must fail, or 0. `index` is the function's own.
-int Injected(const char* name, int index, void* caller) {
+int InjectedIf(bool is_ours, const char* name, int index) {
   const int kept = errno;
   int code = 0;
-  if (IsOurs(caller)) {
+  if (is_ours) {
     char text[kMostText]{};
     ReadText(text);
     while (is_reading.test_and_set()) {
@@ -103,6 +123,10 @@ int Injected(const char* name, int index, void* caller) {
   }
   errno = kept;
   return code;
+}
+
+int Injected(const char* name, int index, void* caller) {
+  return InjectedIf(IsOurs(caller), name, index);
 }
 
 template <typename Function>
@@ -179,6 +203,36 @@ void* dlopen(const char* path, int flags) noexcept {
   // The loader keeps the message of its last failure, so this one fails by a file that is not there.
   if (Injected("dlopen", 10, __builtin_return_address(0)) != 0) path = "/nonexistent/refused.so";
   return Next<void*(const char*, int)>("dlopen")(path, flags);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  if (const int code = InjectedIf(IsInside(path), "open", 11); code != 0) return errno = code, -1;
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode));
+}
+
+ssize_t write(int file, const void* bytes, size_t size) {
+  if (const int code = InjectedIf(IsInside(file), "write", 12); code != 0) return errno = code, -1;
+  return Next<ssize_t(int, const void*, size_t)>("write")(file, bytes, size);
+}
+
+ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t at) {
+  if (const int code = InjectedIf(IsInside(file), "write", 12); code != 0) return errno = code, -1;
+  return Next<ssize_t(int, const void*, size_t, off64_t)>("pwrite64")(file, bytes, size, at);
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (const int code = InjectedIf(IsInside(to), "rename", 13); code != 0) return errno = code, -1;
+  return Next<int(const char*, const char*)>("rename")(from, to);
+}
+
+pid_t fork() noexcept {
+  const bool has_folder = std::getenv("MILLRACE_FAILING_CALLS_IN") != nullptr;
+  if (const int code = InjectedIf(has_folder, "fork", 14); code != 0) return errno = code, -1;
+  return Next<pid_t()>("fork")();
 }
 
 }  // extern "C"

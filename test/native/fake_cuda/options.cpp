@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace millrace::fake_cuda {
@@ -42,6 +44,7 @@ struct Failure {
   long long call;
   cuda::CUresult code;
   long long seen;
+  bool is_delay;  // The code is its milliseconds.
 };
 
 struct Failures {
@@ -76,7 +79,7 @@ struct Failures {
         std::abort();
       }
       const auto code = static_cast<cuda::CUresult>(std::strtol(parts[2].c_str(), nullptr, 10));
-      list.push_back({parts[0], std::strtoll(parts[1].c_str(), nullptr, 10), code, 0});
+      list.push_back({parts[0], std::strtoll(parts[1].c_str(), nullptr, 10), code, 0, parts[2].ends_with("ms")});
     }
   }
 };
@@ -115,14 +118,25 @@ bool IsMissing(const char* function) {
 
 cuda::CUresult Injected(const char* function) {
   Failures& failures = GetFailures();
-  const std::lock_guard lock(failures.mutex);
+  std::unique_lock lock(failures.mutex);
   cuda::CUresult code = cuda::CUDA_SUCCESS;
+  std::chrono::milliseconds delay{0};
   failures.ReadAgain();
   for (Failure& failure : failures.list) {
     const bool is_any = failure.function == "*" && std::strncmp(function, "cu", 2) == 0;
     if (!is_any && failure.function != function) continue;
     ++failure.seen;
-    if (failure.call == 0 || failure.call == failure.seen) code = failure.code;
+    if (failure.call != 0 && failure.call != failure.seen) continue;
+    if (failure.is_delay) {
+      delay = std::chrono::milliseconds(failure.code);
+    } else {
+      code = failure.code;
+    }
+  }
+  lock.unlock();
+  if (delay.count() > 0) {
+    Log(function, "takes=" + std::to_string(delay.count()));
+    std::this_thread::sleep_for(delay);
   }
   return code;
 }

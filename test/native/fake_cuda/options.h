@@ -7,9 +7,10 @@
 //   MILLRACE_FAKE_CUDA_MISSING   functions this driver does not have: "cuMemAllocAsync,cuStreamWriteValue64"
 //   MILLRACE_FAKE_CUDA_LOG       a file for one line per call, in the order of the calls; "fails=719" if made to fail
 //   MILLRACE_FAKE_CUDA_FAIL      "cuLaunchKernel:3:719,kernel:2:700": the third call of that function returns 719; the
-//                                second kernel that runs faults with 700. Sticky codes lose the current device. A
-//                                count of 0 means every call, and the function "*" every function. "@file": the
-//                                file's text, read again at each call.
+//                                second kernel that runs faults with 700. Sticky codes lose the current device.
+//                                "5000ms" in place of a code: the call takes 5 s longer. A count of 0 means every call,
+//                                and the function "*" every function. "@file": the file's text, read again at each
+//                                call.
 //   MILLRACE_FAKE_CUDA_SAYS      lines (\n) that the driver's own log has before such a failure (none)
 //   MILLRACE_FAKE_CUDA_PEERS     0: no device can reach another's memory (1)
 //   MILLRACE_FAKE_CUDA_COOPERATION

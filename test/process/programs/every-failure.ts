@@ -11,7 +11,7 @@
 // MILLRACE_FAILING_CALLS and MILLRACE_FAILING_CALLS_LOG are, and LD_PRELOAD is the library of test/native/failing_calls.cpp.
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type Device, MillraceError, openDevice } from 'millrace';
-import { ONLY_ON_CUDA, type Place, STEPS } from './everything.js';
+import { ONLY_ON_CPU, ONLY_ON_CUDA, type Place, STEPS } from './everything.js';
 
 /** What became of the failure of one call. */
 export interface Fate {
@@ -41,6 +41,14 @@ const PAIRS = [
 /** Host memory whose page lock was refused is used without it as long as the device is open, and the error says what to do. */
 const UNLOCKED = 'its host memory could not be page-locked, which a batch needs';
 const DEADLINE_MS = 30_000;
+/** While a call of the driver takes 5 s. */
+const MOST_WAIT_MS = 2500;
+const loop = { last: performance.now(), longestMs: 0 };
+setInterval(() => {
+  const now = performance.now();
+  loop.longestMs = Math.max(loop.longestMs, now - loop.last);
+  loop.last = now;
+}, 20).unref();
 const [, , ...failures] = process.argv;
 const isWarm = failures[0] === 'warm' && failures.shift() !== undefined;
 const isLong = process.env['MILLRACE_LONG'] === '1';
@@ -83,7 +91,7 @@ function judge(step: string, error: unknown): void {
 
 async function runSteps(devices: Omit<Place, 'stream'>, only?: ReadonlySet<string>): Promise<void> {
   for (const [step, run] of Object.entries(STEPS)) {
-    if ((isOfSystem && ONLY_ON_CUDA.includes(step)) || only?.has(step) === false) continue;
+    if ((isOfSystem ? ONLY_ON_CUDA : ONLY_ON_CPU).includes(step) || only?.has(step) === false) continue;
     const failed = (error: unknown): void => {
       failedSteps.add(step);
       judge(step, error);
@@ -121,7 +129,7 @@ function callsSince(from: number): { readonly counts: Counts; readonly isReached
     .subarray(from)
     .toString()
     .matchAll(/thread=\d+ (\w+)(.*)/g)) {
-    if (rest!.includes(' fails=')) isReached = true;
+    if (/ (?:fails|takes)=/.test(rest!)) isReached = true;
     else counts[name!] = (counts[name!] ?? 0) + 1;
   }
   return { counts, isReached };
@@ -130,6 +138,7 @@ function callsSince(from: number): { readonly counts: Counts; readonly isReached
 /** Fails calls as `failure` says while `run` runs. */
 async function fateOf(failure: string): Promise<Fate> {
   const from = isOfSystem ? 0 : statSync(log).size;
+  loop.longestMs = 0;
   writeFileSync(file, failure);
   const isLost = await withDevices(async (devices) => {
     await runSteps(devices);
@@ -149,6 +158,11 @@ async function fateOf(failure: string): Promise<Fate> {
     // What the driver refuses to take back may be left.
     const left = (counts[make] ?? 0) - (counts[end] ?? 0);
     if (left !== 0 && !(left === 1 && failure.startsWith(`${end}:`))) faults.push(`${left} of ${make} are left`);
+  }
+  if (failure.endsWith('ms')) {
+    if (isLost) faults.push('lost');
+    for (const error of errors) faults.push(`late: ${error}`);
+    if (loop.longestMs > MOST_WAIT_MS) faults.push(`the event loop stood still for ${loop.longestMs.toFixed(0)} ms`);
   }
   const fate = { failure, isReached, errors: [...errors], faults: [...faults], isLost };
   failedSteps.clear();

@@ -3,7 +3,6 @@
 import {
   cudaKernel,
   cudaModule,
-  type CudaModule,
   type Device,
   type DeviceArray,
   elapsed,
@@ -12,7 +11,6 @@ import {
   i32,
   inout,
   input,
-  type Kernel,
   kernel,
   output,
   type Recorder,
@@ -83,6 +81,8 @@ function same(found: unknown, expected: unknown): void {
 
 /** Steps that the CPU device refuses. */
 export const ONLY_ON_CUDA: readonly string[] = ['handles for other processes', 'raw handles'];
+/** Steps of the CPU device, whose compiler is that of users. */
+export const ONLY_ON_CPU: readonly string[] = ['a kernel that is new'];
 /** By name. What a step makes, it closes, also if it fails. */
 export const STEPS: Readonly<Record<string, (place: Place) => Promise<void>>> = {
   async fills({ device, stream }) {
@@ -147,6 +147,13 @@ export const STEPS: Readonly<Record<string, (place: Place) => Promise<void>>> = 
     stream.launch(scale, 64, { x, y, by: 3 });
     for (let n = 0; n < 3; n++) stream.launch(mix, ONE, { x: z, k: n });
     same([(await y.read())[63], (await z.read())[0]], [3, 32]);
+  },
+  async 'a kernel that is new'({ device, stream }) {
+    // No process has built it.
+    const text = `extern "C" __global__ void new_all(unsigned* x) { x[0] = ${process.pid}u; /* ${performance.timeOrigin} */ }`;
+    using x = device.zeros(1, 'u32');
+    await stream.launch(cudaKernel('new_all', { x: inout(u32) }, text), ONE, { x }).done;
+    same(await x.read(), [process.pid]);
   },
   async 'a cooperative launch'({ device, stream }) {
     using x = device.from(Int32Array.of(1, 2, 3, 4));
