@@ -1,7 +1,7 @@
 // Operations on arrays: until the result is there, alone and of several in a row, and what a call costs the calling thread.
 import type { DeviceArray } from 'millrace';
 import { add, argmax, argsort, astype, cumsum, exp, fft, generator, matmul, rfft, sort, sum, topk } from 'millrace/ops';
-import { inARow, isShort, OPERATIONS } from '../suite/rows.js';
+import { IN_A_ROW, isShort, OPERATIONS } from '../suite/rows.js';
 import { ms, type Run, secondsEach, secondsOf, type Side, us } from '../suite/run.js';
 
 const ROUNDS = 7;
@@ -73,11 +73,10 @@ export async function operations(run: Run): Promise<void> {
         fftPlane: () => fft(x, { axis: [0, 1] }),
         rfft: () => rfft(x),
       };
-      const each = inARow(size);
       const row = async (): Promise<number> => {
-        for (let n = 0; n < each; n++) calls[name]!()[Symbol.dispose]();
+        for (let n = 0; n < IN_A_ROW; n++) calls[name]!()[Symbol.dispose]();
         await stream.record().done;
-        return each;
+        return IN_A_ROW;
       };
       // V8 compiles what a call needs after some hundred of them.
       const until = performance.now() + run.times(200);
@@ -96,12 +95,12 @@ export async function operations(run: Run): Promise<void> {
         peers: peers(`operation ${name} ${size} ${count}`),
       });
       const times = run.isGpu && !isLarge ? 3 : 1;
-      const ours = async (): Promise<number[]> => (await secondsOf(times, row)).map((seconds) => seconds / each);
+      const ours = async (): Promise<number[]> => (await secondsOf(times, row)).map((seconds) => seconds / IN_A_ROW);
       await run.compare(`operation.row.${name}.${size}`, {
         rounds: ROUNDS,
         unit: ms,
         ours,
-        peers: peers(`operation.row ${name} ${size} ${times} ${each}`),
+        peers: peers(`operation.row ${name} ${size} ${times} ${IN_A_ROW}`),
       });
     }
   }

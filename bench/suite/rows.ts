@@ -239,8 +239,8 @@ export const OPERATIONS: Readonly<Record<string, { readonly sizes: readonly numb
 
 /** Of a size that is no `isShort` one, a result takes longer than the way from the device to the event loop; only GPUs measure it. */
 export const isShort = (size: number): boolean => size <= 2 ** 20 && size !== 4096;
-/** How many results are awaited together, so that the time of each is left. */
-export const inARow = (size: number): number => (isShort(size) ? 100 : 20);
+/** How many results are awaited together, so that the way from the device to the event loop is a small part of the time of each. */
+export const IN_A_ROW = 100;
 
 const operations: RowGroup = {
   name: 'operations',
@@ -251,7 +251,7 @@ const operations: RowGroup = {
     ...Object.entries(OPERATIONS).flatMap(([name, { sizes, what }]) =>
       sizes.flatMap((size) => [
         { id: `operation.${name}.${size}`, what: `${what}, ${size.toLocaleString('en')}`, unit: 'ms' },
-        { id: `operation.row.${name}.${size}`, what: `the same, each of ${inARow(size)} in a row`, unit: 'ms' },
+        { id: `operation.row.${name}.${size}`, what: `the same, each of ${IN_A_ROW} in a row`, unit: 'ms' },
       ]),
     ),
   ],

@@ -6,7 +6,7 @@
 
 namespace millrace::protocol {
 
-inline constexpr char kHash[] = "42be96ac8f7626fe";
+inline constexpr char kHash[] = "59287d93b242e7b8";
 inline constexpr uint32_t kHandleIndexBits = 22;
 /// Size of the largest record: a launch with all its entries and the bytes of its parameters. JavaScript encodes each record into a block of this size before it calls `submit`.
 inline constexpr uint32_t kMaxRecordBytes = 40960;
@@ -763,14 +763,14 @@ struct NopRecord {
 static_assert(sizeof(NopRecord) == 16);
 static_assert(offsetof(NopRecord, header) == 0);
 
-/// The progress of one stream, in memory that JavaScript, the host threads and the device share. The completed ticket is the larger of the first two words. `fault` and `asks` are words of the device and stand in slot 0: `fault` is not 0 when a kernel or copy of any stream has reported a fault that is not a failure yet, and `asks` when a fault can be reported that does not set this word, by another device or by a body of a graph. Before an owner settles a promise, it asks for failures if one of them is not 0.
+/// The progress of one stream, in memory that JavaScript, the host threads and the device share. The completed ticket is the larger of the first two words. `fault` and `asks` are words of the device and stand in slot 0: `fault` is not 0 when a kernel or copy of any stream has reported a fault that is not a failure yet, and `asks` when a fault can be reported that does not set this word, by another device or by a body of a graph. Before an owner settles a promise, it asks for failures if one of them is not 0. `awaited` is not 0 while something of the owner waits for the stream: without it, the device may write its word later.
 struct TimelineSlot {
   uint64_t device_word;
   uint64_t host_word;
   uint32_t failures;
   uint32_t fault;
   uint32_t asks;
-  uint32_t reserved0;
+  uint32_t awaited;
   uint64_t reserved1;
   uint64_t reserved2;
   uint64_t reserved3;
@@ -782,7 +782,7 @@ static_assert(offsetof(TimelineSlot, host_word) == 8);
 static_assert(offsetof(TimelineSlot, failures) == 16);
 static_assert(offsetof(TimelineSlot, fault) == 20);
 static_assert(offsetof(TimelineSlot, asks) == 24);
-static_assert(offsetof(TimelineSlot, reserved0) == 28);
+static_assert(offsetof(TimelineSlot, awaited) == 28);
 static_assert(offsetof(TimelineSlot, reserved1) == 32);
 static_assert(offsetof(TimelineSlot, reserved2) == 40);
 static_assert(offsetof(TimelineSlot, reserved3) == 48);

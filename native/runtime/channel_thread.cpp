@@ -37,6 +37,8 @@ constexpr unsigned long kTimerSlackNs = 1000;
 /// After a timing event, how long a channel waits for more work before it has the device write the progress word. A
 /// word between two timing events would add 2 us to the time that they measure.
 constexpr auto kBehindEvent = std::chrono::microseconds(3);
+/// The same while nobody waits, if the thread would stay awake anyway: each word takes its stream 2 us.
+constexpr std::chrono::microseconds kUnawaited(10);
 /// Deferred records of one stream issued in one go, so that a woken flood does not starve the other streams.
 constexpr uint32_t kProceedBatch = 256;
 
@@ -153,17 +155,23 @@ bool ChannelThread::DrainRing() {
       break;
     }
   }
-  // The next turn has the word written.
-  if (is_event_last && device_.needs_polling() && IsGivenRecordWithin(kBehindEvent)) return true;
-  if (read > 0) issuer_.progress().Signal();
+  unsignalled_ += read;
+  // The next turn has the words written.
+  if (read > 0 && unsignalled_ < protocol::kTimelineWriteEvery && IsGivenRecordSoon(is_event_last)) return true;
+  const uint32_t signalled = std::exchange(unsignalled_, 0);
+  if (signalled > 0) issuer_.progress().Signal();
   // In a flood of records the thread does not come to Idle for long.
-  if (read == protocol::kTimelineWriteEvery) issuer_.progress().Query([] { return false; });
+  if (signalled >= protocol::kTimelineWriteEvery) issuer_.progress().Query([] { return false; });
   return read > 0;
 }
 
-bool ChannelThread::IsGivenRecordWithin(std::chrono::nanoseconds time) {
-  for (const auto end = Clock::now() + time; HasReadAll(); RelaxCore()) {
-    if (Clock::now() >= end) return false;
+bool ChannelThread::IsGivenRecordSoon(bool is_event_last) {
+  if (!device_.needs_polling()) return false;
+  const auto least = is_event_last ? kBehindEvent : std::chrono::microseconds::zero();
+  const auto most = std::min(SpinTime(schedule_), kUnawaited);
+  for (const auto since = Clock::now(); HasReadAll(); RelaxCore()) {
+    const auto waited = Clock::now() - since;
+    if (waited >= least && (waited >= most || inbox_.HasNotices() || issuer_.progress().IsAwaited())) return false;
   }
   return true;
 }

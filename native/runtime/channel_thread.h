@@ -41,7 +41,8 @@ class ChannelThread {
   bool DrainNotices();
   void RunChanges();
   bool DrainRing();
-  bool IsGivenRecordWithin(std::chrono::nanoseconds time);
+  /// Whether a record comes before the device should write its words. Waits for it for some microseconds.
+  bool IsGivenRecordSoon(bool is_event_last);
   /// Issues the stream's deferred records until one parks.
   void Proceed(StreamState& stream);
   bool IsDrained();
@@ -71,6 +72,7 @@ class ChannelThread {
   const protocol::Schedule schedule_;
   remote::RecordSource* const source_;
   Issuer issuer_;
+  uint32_t unsignalled_ = 0;  // Records that were read since the device was last told to write its words.
   bool is_draining_ = false;  // The thread has read the request to stop.
   Clock::time_point idle_since_;
   Clock::time_point next_check_ = Clock::time_point::max();  // Of whether the device is still alive.

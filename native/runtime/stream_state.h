@@ -150,6 +150,10 @@ class StreamState final : public hal::ProgressSink {
 
   /// The lowest ticket with a waiter for its completion; 0 without a waiter. Thread: any.
   [[nodiscard]] Ticket Wanted() const { return wanted_completed_.load(std::memory_order_seq_cst); }
+  /// Whether somebody waits: such a waiter, or an owner that looks at the words itself. Thread: any.
+  [[nodiscard]] bool IsAwaited() const {
+    return Wanted() != 0 || std::atomic_ref(slot_.awaited).load(std::memory_order_relaxed) != 0;
+  }
   /// Whether there is such a waiter for an issued record. The device does not know other records yet. Thread: any.
   [[nodiscard]] bool IsWantedOfDevice() const {
     const Ticket wanted = Wanted();

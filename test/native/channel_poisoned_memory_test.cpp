@@ -1,7 +1,9 @@
 // When a write clears the poison of an earlier failure: before its work can complete, because a waiting record on any
 // channel checks right then.
 #include <array>
+#include <atomic>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,31 +34,39 @@ struct Meeting {
   RecordingBackend& Listen() {
     backend.controls.needs_locked_memory = true;
     backend.controls.on_taken = [this](const std::string& line) {
-      if (!line.starts_with("a0 ") || !is_meeting.exchange(false)) return;
-      second.Wait(b, first, a, std::stoull(line.substr(3)));
+      if (!line.starts_with("a0 ")) return;
+      const Ticket ticket = std::stoull(line.substr(3));
+      // The line of a ticket that has completed may come late.
+      if (ticket <= meets_behind) return;
+      meets_behind = kNever;
+      second.Wait(b, first, a, ticket);
       const Ticket read = second.Copy(b, {second, Handle(0)}, {first, Handle(0)}, kPoisonedBytes);
       MR_EXPECT(second.Completes(b, read));
       has_met = true;
     };
     return backend;
   }
-  void Poison() {
+  /// Gives the ticket of the launch that failed.
+  Ticket Poison() {
     backend.controls.refuse_launches = 1;
-    MR_EXPECT(first.Completes(a, first.Launch(a, Handle(0), Handle(0), Access::kWrite)));
+    const Ticket failed = first.Launch(a, Handle(0), Handle(0), Access::kWrite);
+    MR_EXPECT(first.Completes(a, failed));
+    return failed;
   }
   /// Whether the other device could use what `write` wrote.
   bool ClearsPoison(const std::function<Ticket()>& write) {
-    Poison();
+    const Ticket failed = Poison();
     const size_t failures = second.Failures(b).size();
     has_met = false;
-    is_meeting = true;
+    meets_behind = failed;
     MR_EXPECT(first.Completes(a, write()));
     MR_EXPECT(Eventually([&] { return has_met.load(); }));
     return second.Failures(b).size() == failures;
   }
 
   std::array<std::byte, kPoisonedBytes> host{};
-  std::atomic<bool> is_meeting{false};
+  static constexpr Ticket kNever = std::numeric_limits<Ticket>::max();
+  std::atomic<Ticket> meets_behind{kNever};
   std::atomic<bool> has_met{false};
   RecordingBackend backend;
   Rig first;
@@ -67,7 +77,7 @@ struct Meeting {
 
 MR_TEST(a_write_clears_before_its_work_can_be_over) {
   Meeting meeting;
-  auto& [host, is_meeting, has_met, backend, first, second, a, b] = meeting;
+  auto& [host, meets_behind, has_met, backend, first, second, a, b] = meeting;
   const protocol::FillStridedRecord fill{.handle = Handle(0), .element_bytes = 4};
   const protocol::CopyStridedRecord copy{.dst_handle = Handle(0), .src_handle = Handle(1), .element_bytes = 4};
   const std::vector<protocol::StridedAxis> all{{4, 4, 4}};

@@ -1,5 +1,6 @@
 #include "runtime/issue/device_progress.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/device_access.h"
@@ -19,6 +20,11 @@ void DeviceProgress::Signal() {
     // A recorded timeline has the end of what has completed already, too.
     if (stream->Completed() < stream->accepted || stream->WantsTimes()) Note(stream->backend->Signal());
   }
+}
+
+bool DeviceProgress::IsAwaited() const {
+  return std::any_of(unfinished_.begin(), unfinished_.end(),
+                     [](const StreamState* stream) { return stream->IsAwaited(); });
 }
 
 bool DeviceProgress::ServeWaiters() {

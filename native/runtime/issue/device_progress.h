@@ -25,6 +25,8 @@ class DeviceProgress {
   bool Query(HasWork has_work);
   /// The device writes the words of the streams that had records issued since the last call.
   void Signal();
+  /// Whether somebody waits for a stream that may not have come to its end.
+  [[nodiscard]] bool IsAwaited() const;
   /// Asks only about the streams that somebody waits for, and wakes who waits. True if somebody still waits.
   bool ServeWaiters();
   /// Whether a stream has not come to its end. Finds out whether the device was lost, which no word tells.

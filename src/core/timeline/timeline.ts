@@ -21,6 +21,7 @@ const FAILURES = TimelineSlot.FAILURES >> 2;
 /** Words of the device, in the first slot. */
 const FAULT = TimelineSlot.FAULT >> 2;
 const ASKS = TimelineSlot.ASKS >> 2;
+const AWAITED = TimelineSlot.AWAITED >> 2;
 
 const NO_WORDS = new Int32Array(0);
 const NO_FAILURES: readonly FailureRecord[] = [];
@@ -243,6 +244,11 @@ export class Timeline {
 
   hasReached(ticket: number): boolean {
     return this.completed >= ticket;
+  }
+
+  /** Whether something waits for the stream: the channel then has the device write its word at once. */
+  tellAwaited(isAwaited: boolean): void {
+    if (this.#words !== NO_WORDS) Atomics.store(this.#words, this.#base + AWAITED, Number(isAwaited));
   }
 
   /** Its destroy record was submitted: no record may follow. */

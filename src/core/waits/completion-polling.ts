@@ -151,6 +151,7 @@ export class CompletionPolling {
     if (waiters.length - line.head === 1) {
       line.sinceMs = performance.now();
       this.#waiting.add(line);
+      timeline.tellAwaited(true);
     }
     if (waiter.keepsAlive && this.#holders++ === 0) this.#keepAlive(true);
     if (at === line.head) this.#watch(line);
@@ -243,6 +244,7 @@ export class CompletionPolling {
       line.waiters = [];
       line.head = 0;
       this.#waiting.delete(line);
+      line.timeline.tellAwaited(false);
       if (line.lost === undefined) return;
       this.#lines.delete(line.timeline);
       line.lost.tell();
