@@ -2,7 +2,7 @@
 // reach new code, under AddressSanitizer; the other readers get inputs damaged at random. What libFuzzer has found is kept in
 // ~/.cache/millrace/fuzz (XDG_CACHE_HOME) and where the next run begins. An input that fails is printed or written to build/fuzz.
 //
-//   --inputs 10000000   of each reader; files have a hundredth
+//   --inputs 10000000   records, and of other readers a share each: a half of tokens, a thousandth of files
 //   --jobs N            processes of libFuzzer; default: one for each core
 //   --seed 1            of the damage at random
 import { mkdirSync } from 'node:fs';

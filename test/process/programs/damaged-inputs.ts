@@ -1,6 +1,6 @@
 // Gives damaged input to what reads the input of others. A reader must refuse it as its documentation says, or take it: another error, or
 // one that nobody catches, ends this program with the input.
-//   node --import tsx damaged-inputs.ts <reader, or all> <inputs of each; of files, a hundredth> <seed>
+//   node --import tsx damaged-inputs.ts <reader, or all> <inputs; of all, a share for readers that take longer> <seed>
 import { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -303,14 +303,24 @@ const READERS: Readonly<Record<string, () => void>> = {
   },
 };
 
-/** Each input is written first. */
-const OF_FILES = ['images of the cache', 'images of the package'];
+/** Of the inputs, where one takes longer than a few microseconds: files are written first, and ranks greet the store. */
+const SHARES: Readonly<Record<string, number>> = {
+  'device tokens': 0.5,
+  'array tokens': 0.5,
+  'source maps': 0.25,
+  'images of the cache': 0.001,
+  'images of the package': 0.001,
+  'logs of compilers': 0.25,
+  'strangers of a store': 0.1,
+  'ranks of a store': 0.03,
+  'answers of a store': 0.25,
+};
 const chosen = which === 'all' ? Object.keys(READERS) : [which];
 for (const name of chosen) {
   const read = READERS[name];
   if (read === undefined) throw new Error(`There is no reader ${name}; there are ${Object.keys(READERS).join(', ')}.`);
   const started = performance.now();
-  const inputs = Math.ceil(Number(count) / (OF_FILES.includes(name) ? 100 : 1));
+  const inputs = Math.ceil(Number(count) * (which === 'all' ? (SHARES[name] ?? 1) : 1));
   for (let n = 0; n < inputs; n++) {
     const before = state;
     try {
