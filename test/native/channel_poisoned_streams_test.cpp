@@ -128,12 +128,22 @@ MR_TEST(a_wait_that_the_driver_refuses_ends_when_its_point_is_reached) {
 MR_TEST(a_stream_that_could_not_be_created_waits_before_it_fails) {
   RecordingBackend backend;
   Living living(backend);
-  backend.controls.refuse_streams = 1;
+  backend.controls.refuse_streams = 1000;
   const uint32_t none = living.own.Stream();
   const Ticket last = living.FailsInItsOrder(none);
   const auto failures = living.own.Failures(none);
   MR_REQUIRE(failures.size() == 2);
   MR_EXPECT(failures[1].first == 2 && failures[1].last == last && failures[1].status.code() == StatusCode::kState);
+}
+
+MR_TEST(a_stream_that_was_refused_is_created_by_its_next_record) {
+  RecordingBackend backend;
+  Living living(backend);
+  backend.controls.refuse_streams = 1;
+  const uint32_t late = living.own.Stream();
+  MR_EXPECT(living.own.Completes(late, 1));
+  MR_EXPECT(living.own.Completes(late, living.own.Fill(late, Handle(0), 16)));
+  MR_EXPECT(living.own.Failures(late).size() == 1);
 }
 
 }  // namespace
