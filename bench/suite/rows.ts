@@ -237,7 +237,7 @@ export const OPERATIONS: Readonly<Record<string, { readonly sizes: readonly numb
   rfft: { sizes: [1e6], what: 'transform of real numbers' },
 };
 
-/** Of a size that is no `isShort` one, a result takes longer than the way from the device to the event loop; only GPUs measure it. */
+/** Only GPUs measure other sizes. */
 export const isShort = (size: number): boolean => size <= 2 ** 20 && size !== 4096;
 /** How many results are awaited together, so that the way from the device to the event loop is a small part of the time of each. */
 export const IN_A_ROW = 100;

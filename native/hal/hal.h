@@ -224,9 +224,10 @@ class Stream {
   /// Frees memory after earlier work of this stream.
   virtual Status Free(Ticket ticket, std::unique_ptr<Memory> memory) = 0;
 
-  /// Makes the timeline word reach the last accepted ticket. Called when the stream's backlog empties, every
-  /// kTimelineWriteEvery records, and periodically while work is unfinished. A backend with too many writes in flight,
-  /// or whose writes would hold up copies, may skip a call; one that reports every record ignores all.
+  /// Makes the timeline word reach the last accepted ticket. Called when the stream's backlog empties (without
+  /// a waiter some microseconds later), every kTimelineWriteEvery records, and periodically while work is unfinished. A
+  /// backend with too many writes in flight, or whose writes would hold up copies, may skip a call; one that reports
+  /// every record ignores all.
   virtual Status Signal() = 0;
   /// Asks the device how far the stream has come, for Completed(), unless the word says it soon. Only for a device that
   /// NeedsPolling.

@@ -139,7 +139,7 @@ void ChannelThread::RunChanges() {
 bool ChannelThread::DrainRing() {
   uint32_t read = 0;
   bool is_event_last = false;
-  for (; read < protocol::kTimelineWriteEvery; ++read) {
+  for (; unsignalled_ + read < protocol::kTimelineWriteEvery; ++read) {
     const std::optional<Record> record = submissions_.First();
     // Looked at after the record was found: what was submitted on a held channel is not read.
     if (!record || inbox_.IsHeld()) break;
@@ -156,7 +156,8 @@ bool ChannelThread::DrainRing() {
     }
   }
   unsignalled_ += read;
-  // The next turn has the words written.
+  // The next turn has the words written. Run takes what the source has before that.
+  if (read == 0 && source_ != nullptr && source_->HasAny()) return false;
   if (read > 0 && unsignalled_ < protocol::kTimelineWriteEvery && IsGivenRecordSoon(is_event_last)) return true;
   const uint32_t signalled = std::exchange(unsignalled_, 0);
   if (signalled > 0) issuer_.progress().Signal();

@@ -28,12 +28,35 @@ const TYPES: Readonly<Record<DType, string>> = {
   u32: 'unsigned int',
   i64: 'long long',
   u64: 'unsigned long long',
-  f16: '__half',
-  bf16: '__nv_bfloat16',
+  f16: 'struct { unsigned short bits; }',
+  bf16: 'struct { unsigned short bits; }',
   f32: 'float',
   f64: 'double',
 };
-const HEADERS: Readonly<Partial<Record<DType, string>>> = { f16: '#include <cuda_fp16.h>\n', bf16: '#include <cuda_bf16.h>\n' };
+/** Conversions of 16 bits, for which NVRTC has no header: of f16 in integers, since texts that run on CPUs have no PTX. Rounds to nearest even. */
+const CONVERSIONS: Readonly<Partial<Record<DType, string>>> = {
+  f16: `
+__device__ __forceinline__ float widenedF16(const unsigned short bits) {
+  const unsigned int size = (bits & 0x7fffu) << 13;
+  const float value = size < 0x0f800000u ? __uint_as_float(size) * 5.192296858534828e33f : __uint_as_float(size | 0x7f800000u);
+  return __uint_as_float(__float_as_uint(value) | (bits & 0x8000u) << 16);
+}
+__device__ __forceinline__ unsigned short narrowedF16(const float value) {
+  const unsigned int bits = __float_as_uint(value), size = bits & 0x7fffffffu;
+  unsigned int half;
+  if (size >= 0x47800000u) half = size > 0x7f800000u ? 0x7fffu : 0x7c00u;
+  /* Below the normal numbers of 16 bits: the last bit of a number beside 0.5 is theirs. */
+  else if (size < 0x38800000u) half = __float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000u;
+  else half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;
+  return (unsigned short)(half | (bits >> 16 & 0x8000u));
+}`,
+  bf16: `
+__device__ __forceinline__ float widenedBf16(const unsigned short bits) { return __uint_as_float((unsigned int)bits << 16); }
+__device__ __forceinline__ unsigned short narrowedBf16(const float value) {
+  const unsigned int bits = __float_as_uint(value);
+  return value != value ? 0x7fff : (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}`,
+};
 
 /** The type in which a scan to elements of a type calculates. */
 export function sumType(to: DType): 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64' {
@@ -50,11 +73,16 @@ export function wrappingType(to: DType): 'u32' | 'u64' | 'f32' | 'f64' {
 /** Kernels of a chunk in each block along x and rows along y: `scanChunks` gives their results, `scanTiles` scans from those. */
 export function scanText({ operator, from, to, items, isDivided }: ScanForm): string {
   const none = `(Sum)${operator === '+' ? 0 : 1}`;
-  const headers = new Set([HEADERS[from] ?? '', HEADERS[to] ?? '']);
-  return `${[...headers].join('')}
+  const conversions = new Set([from, to].map((dtype) => CONVERSIONS[dtype] ?? ''));
+  const suffix = (dtype: DType): string | undefined =>
+    dtype in CONVERSIONS ? dtype.replace(/^./, (first) => first.toUpperCase()) : undefined;
+  const [narrow, narrowed] = [suffix(from), suffix(to)];
+  return `${[...conversions].join('')}
 typedef ${TYPES[wrappingType(to)]} Sum;
 typedef ${TYPES[from]} Element;
 typedef ${TYPES[to]} Result;
+#define LOADED(x) (Sum)${narrow === undefined ? '(x)' : `widened${narrow}((x).bits)`}
+#define STORED(x) ${narrowed === undefined ? '(Result)(x)' : `Result{narrowed${narrowed}((float)(x))}`}
 #define TILE ${items * BLOCK}
 #define EACH _Pragma("unroll") for (int n = 0; n < ${items}; n++)
 
@@ -88,9 +116,9 @@ extern "C" __global__ void __launch_bounds__(${BLOCK}) scanTiles(
       const bool isFull = size - tile >= TILE;
       Sum own[${items}];
       if (isFull) {
-        EACH own[n] = (Sum)x[base + tile + n * 32];
+        EACH own[n] = LOADED(x[base + tile + n * 32]);
       } else {
-        EACH own[n] = n * 32 < left ? (Sum)x[base + tile + n * 32] : ${none};
+        EACH own[n] = n * 32 < left ? LOADED(x[base + tile + n * 32]) : ${none};
       }
       EACH own[n] = upTo(own[n], lane);
       Sum before = ${none};
@@ -110,9 +138,9 @@ extern "C" __global__ void __launch_bounds__(${BLOCK}) scanTiles(
         carry = carry ${operator} all;
       }
       if (isFull) {
-        EACH y[base + tile + n * 32] = (Result)(before ${operator} own[n]);
+        EACH y[base + tile + n * 32] = STORED(before ${operator} own[n]);
       } else {
-        EACH if (n * 32 < left) y[base + tile + n * 32] = (Result)(before ${operator} own[n]);
+        EACH if (n * 32 < left) y[base + tile + n * 32] = STORED(before ${operator} own[n]);
       }
     }
     __syncthreads();
@@ -147,9 +175,9 @@ extern "C" __global__ void __launch_bounds__(${BLOCK}) scanChunks(const Element*
     for (; tile <= size - TILE; tile += TILE) {
       Element own[${items}];
       EACH own[n] = from[tile + n * ${BLOCK}];
-      EACH value = value ${operator} (Sum)own[n];
+      EACH value = value ${operator} LOADED(own[n]);
     }
-    for (; tile < size - t; tile += ${BLOCK}) value = value ${operator} (Sum)from[tile];
+    for (; tile < size - t; tile += ${BLOCK}) value = value ${operator} LOADED(from[tile]);
     const Sum all = ofBlock(value, sums);
     if (t == 0) results[row * gridDim.x + blockIdx.x] = all;
   }

@@ -3,7 +3,7 @@
 // waits for another, so the order of the additions is always the same.
 import { refuseSurplus } from '../core/base/arguments.js';
 import type { DeviceArray } from '../core/api/array.js';
-import type { DType } from '../core/elements/dtype.js';
+import { type DType, DTYPES } from '../core/elements/dtype.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 import { Arguments } from './body.js';
 import { castText, onlyArrays } from './fused.js';
@@ -93,8 +93,11 @@ function scanRows(name: string, operator: '+' | '*', from: DeviceArray, to: Devi
 
 function scanTiles(name: string, operator: '+' | '*', from: DeviceArray, to: DeviceArray, { count, length }: Rows, target: Target): void {
   const type = sumType(to.dtype);
-  // Integers widen in the kernel; other types are cast as `astype` does.
-  const isWidened = REGISTER_TYPE[from.dtype] === type || (type.endsWith('64') && type !== 'f64' && !isFloat(from.dtype));
+  // C's conversions to a wider type are those of `astype`, which makes the others.
+  const isWidened =
+    REGISTER_TYPE[from.dtype] === type ||
+    (type.endsWith('64') && type !== 'f64' && !isFloat(from.dtype)) ||
+    (from.dtype !== 'bool' && (type === 'f64' || (type === 'f32' && DTYPES[from.dtype].byteSize <= 4)));
   using cast = isWidened ? undefined : target.temporary(from.shape, type);
   if (cast !== undefined) moved(cast, from, target);
   const x = cast ?? from;

@@ -68,6 +68,15 @@ export const OPENBLAS_HELP: readonly string[] = [
 /** CUDA_ERROR_OPERATING_SYSTEM. */
 const SYSTEM_CALL_FAILED = 304;
 
+/** What a call of the addon returns; its errors as `asMillraceError`. */
+export function asked<T>(what: string, call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    throw asMillraceError(error, what);
+  }
+}
+
 /** As `asMillraceError`, for a device that does not open. A loss without a code of the driver is a kernel that does not end. */
 export function asOpenFailure(error: unknown, device: string): unknown {
   const { status, driverStatus, message } = factsOf(error);

@@ -1,8 +1,7 @@
 // The owner's side of a worker with an open device: the Channel to which core submits.
 //
 // The worker is unreferenced as soon as the device is open, because pending promises keep the event loop alive themselves.
-// If the worker ends without a request, the device is lost.
-// Thread: owner.
+// If the worker ends without a request, the device is lost. Thread: owner.
 import { types } from 'node:util';
 import type { Build, BuildSpec, FaultPlaces, FaultSource } from '../core/channel/build-spec.js';
 import type {
@@ -30,6 +29,7 @@ import { type Answers, type Request, WorkerRequests } from './worker-requests.js
 import { clearTimeout, setTimeout } from '../core/base/timers.js';
 import { collectGarbage } from './collect-garbage.js';
 import { communicatorCalls } from './communicator-calls.js';
+import { asked } from './native-errors.js';
 
 /** A worker that has not exited this long after its 'closed' message is terminated. */
 const EXIT_MS = 2000;
@@ -264,7 +264,7 @@ export class WorkerChannel implements Channel {
   }
 
   enterContext(): bigint {
-    return this.binding.enterContext(this.id);
+    return asked("The device's context cannot be made current", () => this.binding.enterContext(this.id));
   }
 
   leaveContext(): void {

@@ -1,6 +1,6 @@
 // How far the device has come with what was issued, for a device that does not tell by itself.
 //
-// The channel has the device write a word when a stream has no more records, and looks at the words while it is awake.
+// The channel has the device write words when no more records come, and looks at the words while it is awake.
 // It asks the device where no word comes: within a backlog, and beside large copies.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "runtime/issue/stream_records.h"
 #include "runtime/fault_reports.h"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -26,7 +27,8 @@ Outcome StreamRecords::Create(StreamState& stream, Ticket ticket, RecordReader& 
       .priority = record.priority, .partition = record.partition, .slot = &stream.slot(), .sink = &stream};
   if (record.is_foreign != 0) request.foreign = record.foreign;
   if (const Status status = Make(stream, request); !status.ok()) {
-    stream.refused = request;
+    // A handle of the caller's may be gone at the next record.
+    if (!request.foreign) stream.refused = request;
     return ends_.FailDriver(stream, ticket, status, 0, {});
   }
   return ends_.CloseTicket(stream, ticket);
@@ -53,6 +55,8 @@ Outcome StreamRecords::Destroy(StreamState& stream, Ticket ticket) {
   if (waits_.WaitsForEnd(stream, stream, ticket - 1)) return waits_.Park(stream, ParkReason::kDrain);
   if (owners_.FreeLeftBehind(stream)) return ends_.CloseTicket(stream, ticket);
   faults_.End(stream);
+  // The owner may have ended while it waited.
+  std::atomic_ref(stream.slot().awaited).store(0, std::memory_order_relaxed);
   {
     std::lock_guard lock(device_.streams_mutex());
     // Nothing asks it afterwards.

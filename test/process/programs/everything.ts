@@ -218,7 +218,7 @@ export const STEPS: Readonly<Record<string, (place: Place) => Promise<void>>> = 
   async 'foreign work'({ device, stream }) {
     using x = device.full(2, 3, 'i32');
     let pointer: bigint | undefined;
-    await stream.external({ writes: { x } }, (raw) => void (pointer = raw.pointers.x)).done;
+    await stream.external({ reads: { x } }, (raw) => void (pointer = raw.pointers.x)).done;
     same([typeof pointer, (await x.read())[1]], ['bigint', 3]);
   },
   async graphs({ device, stream }) {

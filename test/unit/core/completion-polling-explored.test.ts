@@ -56,6 +56,8 @@ class Device {
   /** The armed tickets of each stream. */
   readonly armed: Set<number>[];
   readonly timelines: readonly Timeline[];
+  /** Whether each stream was told that something waits for it. */
+  readonly awaited: boolean[];
   isRung = false;
   isLost = false;
   readonly #scenario: Scenario;
@@ -72,16 +74,19 @@ class Device {
     this.#last = streams.map((stream) => Math.max(...waits.map((wait) => (wait.stream === stream ? wait.ticket : 0))));
     this.completed = streams.map(() => 0);
     this.armed = streams.map(() => new Set());
+    this.awaited = streams.map(() => false);
+    const { awaited } = this;
     // The members of a timeline that CompletionPolling uses.
     const look = (stream: number): number => this.#look(stream);
     this.timelines = streams.map((slot) => {
-      const timeline: Pick<Timeline, 'slot' | 'completed' | 'hasReached'> & { channel: Pick<Channel, 'arm'> } = {
+      const timeline: Pick<Timeline, 'slot' | 'completed' | 'hasReached' | 'tellAwaited'> & { channel: Pick<Channel, 'arm'> } = {
         slot,
         channel: this,
         get completed() {
           return look(slot);
         },
         hasReached: (ticket) => look(slot) >= ticket,
+        tellAwaited: (isAwaited) => void (awaited[slot] = isAwaited),
       };
       return timeline as Timeline;
     });
@@ -165,6 +170,13 @@ function run(scenario: Scenario, choose: Choose): void {
     for (const timeline of timelines) void progress.lose(timeline, LOST);
   };
 
+  const checkAwaited = (): void => {
+    for (const { slot } of timelines) {
+      const waits = outcomes.some((outcome, n) => n < withdrawals.length && scenario.waits[n]!.stream === slot && outcome.length === 0);
+      if (waits !== device.awaited[slot]) throw new Error(`Stream ${slot} is ${waits ? '' : 'not '}awaited, and was told otherwise.`);
+    }
+  };
+
   // Choose the next event, one at a time, until the scenario's calls are made.
   while (withdrawals.length < scenario.waits.length || !given.up || (scenario.loses === true && !device.isLost)) {
     const next: (() => void)[] = [];
@@ -175,6 +187,7 @@ function run(scenario: Scenario, choose: Choose): void {
     if (device.isRung) next.push(ring);
     for (const { slot } of timelines) if (device.isBusy(slot)) next.push(() => device.advance(slot));
     next[choose(next.length)]!();
+    checkAwaited();
   }
   // Then the device finishes, first still at any point, and every wait settles.
   for (let steps = 0; ; steps++) {
@@ -186,6 +199,7 @@ function run(scenario: Scenario, choose: Choose): void {
       if (busy === undefined) break;
       device.advance(busy.slot);
     }
+    checkAwaited();
   }
   for (const [n, [first, ...rest]] of outcomes.entries()) {
     const isFine =
