@@ -35,10 +35,13 @@ describe('stream slots', () => {
     channel.completeAll();
     await turn();
     expect(isResolved).toBe(false);
-    const closing = streams[0]!.close();
-    await turn();
-    channel.completeAll();
-    progress.wake();
+    let isClosed = false;
+    const closing = streams[0]!.close().then(() => (isClosed = true));
+    while (!isClosed) {
+      await turn();
+      channel.completeAll();
+      progress.wake();
+    }
     await closing;
     await room;
   });
