@@ -35,15 +35,12 @@ describe('stream slots', () => {
     channel.completeAll();
     await turn();
     expect(isResolved).toBe(false);
-    let isClosed = false;
-    const closing = streams[0]!.close().then(() => (isClosed = true));
-    while (!isClosed) {
+    const done = Promise.all([streams[0]!.close(), room]).then(() => 'done');
+    do {
       await turn();
       channel.completeAll();
       progress.wake();
-    }
-    await closing;
-    await room;
+    } while ((await Promise.race([done, turn()])) !== 'done');
   });
 });
 
