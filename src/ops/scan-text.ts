@@ -1,6 +1,7 @@
 // CUDA C++ of running sums and products of long rows: a block finds the result of a chunk of a row, and then another one scans the chunk from the
 // result of the chunks before it. Warps read and store neighbours.
 import type { DType } from '../core/elements/dtype.js';
+import { storageType } from '../compiler/emission/cpp-text.js';
 import { REGISTER_TYPE } from '../compiler/lowering/types.js';
 
 /** Threads of a block. */
@@ -18,30 +19,21 @@ export interface ScanForm {
   readonly isDivided: boolean;
 }
 
-const TYPES: Readonly<Record<DType, string>> = {
-  bool: 'bool',
-  i8: 'signed char',
-  u8: 'unsigned char',
-  i16: 'short',
-  u16: 'unsigned short',
-  i32: 'int',
-  u32: 'unsigned int',
-  i64: 'long long',
-  u64: 'unsigned long long',
-  f16: 'struct { unsigned short bits; }',
-  bf16: 'struct { unsigned short bits; }',
-  f32: 'float',
-  f64: 'double',
-};
-/** Conversions of 16 bits, for which NVRTC has no header: of f16 in integers, since texts that run on CPUs have no PTX. Rounds to nearest even. */
+/**
+ * Elements that C does not convert as the library does. NVRTC has no header for 16 bits, and texts that run on CPUs have no PTX; what is stored is rounded
+ * to nearest even.
+ */
 const CONVERSIONS: Readonly<Partial<Record<DType, string>>> = {
+  bool: `
+__device__ __forceinline__ bool widened_bool(const unsigned char bits) { return bits != 0; }
+__device__ __forceinline__ unsigned char narrowed_bool(const float value) { return value != 0; }`,
   f16: `
-__device__ __forceinline__ float widenedF16(const unsigned short bits) {
+__device__ __forceinline__ float widened_f16(const unsigned short bits) {
   const unsigned int size = (bits & 0x7fffu) << 13;
   const float value = size < 0x0f800000u ? __uint_as_float(size) * 5.192296858534828e33f : __uint_as_float(size | 0x7f800000u);
   return __uint_as_float(__float_as_uint(value) | (bits & 0x8000u) << 16);
 }
-__device__ __forceinline__ unsigned short narrowedF16(const float value) {
+__device__ __forceinline__ unsigned short narrowed_f16(const float value) {
   const unsigned int bits = __float_as_uint(value), size = bits & 0x7fffffffu;
   unsigned int half;
   if (size >= 0x47800000u) half = size > 0x7f800000u ? 0x7fffu : 0x7c00u;
@@ -51,8 +43,8 @@ __device__ __forceinline__ unsigned short narrowedF16(const float value) {
   return (unsigned short)(half | (bits >> 16 & 0x8000u));
 }`,
   bf16: `
-__device__ __forceinline__ float widenedBf16(const unsigned short bits) { return __uint_as_float((unsigned int)bits << 16); }
-__device__ __forceinline__ unsigned short narrowedBf16(const float value) {
+__device__ __forceinline__ float widened_bf16(const unsigned short bits) { return __uint_as_float((unsigned int)bits << 16); }
+__device__ __forceinline__ unsigned short narrowed_bf16(const float value) {
   const unsigned int bits = __float_as_uint(value);
   return value != value ? 0x7fff : (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }`,
@@ -74,15 +66,13 @@ export function wrappingType(to: DType): 'u32' | 'u64' | 'f32' | 'f64' {
 export function scanText({ operator, from, to, items, isDivided }: ScanForm): string {
   const none = `(Sum)${operator === '+' ? 0 : 1}`;
   const conversions = new Set([from, to].map((dtype) => CONVERSIONS[dtype] ?? ''));
-  const suffix = (dtype: DType): string | undefined =>
-    dtype in CONVERSIONS ? dtype.replace(/^./, (first) => first.toUpperCase()) : undefined;
-  const [narrow, narrowed] = [suffix(from), suffix(to)];
+  const element = (dtype: DType): string => (dtype in CONVERSIONS ? `struct { ${storageType(dtype)} bits; }` : storageType(dtype));
   return `${[...conversions].join('')}
-typedef ${TYPES[wrappingType(to)]} Sum;
-typedef ${TYPES[from]} Element;
-typedef ${TYPES[to]} Result;
-#define LOADED(x) (Sum)${narrow === undefined ? '(x)' : `widened${narrow}((x).bits)`}
-#define STORED(x) ${narrowed === undefined ? '(Result)(x)' : `Result{narrowed${narrowed}((float)(x))}`}
+typedef ${storageType(wrappingType(to))} Sum;
+typedef ${element(from)} Element;
+typedef ${element(to)} Result;
+#define LOADED(x) (Sum)${from in CONVERSIONS ? `widened_${from}((x).bits)` : '(x)'}
+#define STORED(x) ${to in CONVERSIONS ? `Result{narrowed_${to}((float)(x))}` : '(Result)(x)'}
 #define TILE ${items * BLOCK}
 #define EACH _Pragma("unroll") for (int n = 0; n < ${items}; n++)
 
