@@ -65,7 +65,10 @@ async function start(
 }
 
 async function linesOf(ranks: readonly Rank[]): Promise<unknown[][]> {
-  for (const { ended } of ranks) expect(await ended).toEqual({ code: 0, signal: null, stderr: '' });
+  for (const [rank, { ended }] of ranks.entries()) {
+    const how = await ended;
+    expect(how, `rank ${rank}: ${how.stderr}`).toEqual({ code: 0, signal: null, stderr: '' });
+  }
   return ranks.map(({ lines }) => lines);
 }
 

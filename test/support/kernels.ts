@@ -1,12 +1,14 @@
 // Kernels that tests share, each of which is compiled once. CUDA C++ text where it must depend on no translation.
 import { cudaKernel, f32, i32, inout, input, kernel, output, u32, type InOut, type In, type Kernel, type Out, type Scalar } from 'millrace';
 
-/** Spins until `flag` is set, and says so in `expired` when it had to give up. */
+/** Says in `expired[1]` that it runs, spins until `flag` is set, and says in `expired[0]` when it had to give up. */
 export const latchKernel: Kernel<{ flag: In<'i32'>; expired: InOut<'i32'>; turns: Scalar<'i32'> }> = cudaKernel(
   'latch',
   { flag: input(i32), expired: inout(i32), turns: i32 },
   `extern "C" __global__ void latch(const int* flag, int* expired, int turns) {
   const volatile int* seen = flag;
+  volatile int* told = expired;
+  told[1] = 1;
   for (int n = 0; n < turns; ++n)
     for (int k = 0; k < 1024; ++k)
       if (seen[0] != 0) return;

@@ -12,10 +12,12 @@ export function turnsOf(target: Target): number {
 }
 
 export interface Latch {
-  /** What comes right before the held launch: when it is done, the stream is at the latch. */
+  /** What comes right before the held launch: when it is done, what follows on this stream waits. Its thread may still run something else. */
   readonly reached: Operation;
   /** The held launch. */
   readonly operation: Operation;
+  /** Resolves when the held launch runs, and so occupies its thread. */
+  runs(): Promise<void>;
   /** Lets the stream go on. */
   open(): void;
   /** Opens it, waits for the stream, and fails if the kernel had given up before. */
@@ -31,7 +33,7 @@ export async function hold(target: Target, stream: Stream, ...needed: readonly K
   await device.compile(latchKernel as Kernel, ...needed);
   const control = device.createStream({ ordering: 'explicit', label: 'latch control' });
   const flag = control.zeros(1, 'i32');
-  const expired = control.zeros(1, 'i32');
+  const expired = control.zeros(2, 'i32');
   const reached = stream.waitStream(control);
   const operation = stream.launch(latchKernel, { grid: 1, block: 1 }, { flag, expired, turns: turnsOf(target) });
   let isOpen = false;
@@ -43,6 +45,10 @@ export async function hold(target: Target, stream: Stream, ...needed: readonly K
   return {
     reached,
     operation,
+    async runs(): Promise<void> {
+      const told = new Int32Array(2);
+      while (told[1] === 0) await control.copy(told, expired).done;
+    },
     open,
     async [Symbol.asyncDispose](): Promise<void> {
       open();

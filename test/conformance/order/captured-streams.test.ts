@@ -235,7 +235,7 @@ defineChapter((target) => {
       const [stream, fork, control] = streams;
       await device.compile(latchKernel);
       using flag = device.zeros(1, 'i32');
-      using expired = device.zeros(1, 'i32');
+      using expired = device.zeros(2, 'i32');
       using x = device.zeros(1, 'i32');
       await device.synchronize();
       const graph = stream!.capture((s) => {

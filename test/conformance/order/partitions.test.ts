@@ -1,6 +1,6 @@
 // Chapter 8: partitions, the shares of a device for streams of their own.
-import { describe, expect } from 'vitest';
-import { ArgumentError, cudaKernel, i32, inout, kernel, LaunchError, output, type Partition, StateError } from 'millrace';
+import { afterEach, describe, expect } from 'vitest';
+import { ArgumentError, cudaKernel, type Device, i32, inout, kernel, LaunchError, output, type Partition, StateError } from 'millrace';
 import { defineChapter } from '../../support/chapter.js';
 import { hold } from '../../support/latch.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
@@ -30,11 +30,15 @@ defineChapter((target) => {
 
   describe('8 lifecycle: partitions', () => {
     const chapter = chapterDevice(target, threads);
+    let open: readonly Partition[] = [];
+    const divide = (async (shares) => (open = await chapter.device.partition(shares))) as Device['partition'];
+    // A test that failed leaves the device whole for the next one.
+    afterEach(() => Promise.all(open.map((partition) => partition.close())));
 
     rule('S823', 'partitions have what was asked for in whole units, and together at most the device', async () => {
       const { device } = chapter;
       const { multiprocessors } = device.info;
-      const [fast, batch] = await device.partition([1, 'rest']);
+      const [fast, batch] = await divide([1, 'rest']);
       expect(fast.multiprocessors).toBeGreaterThanOrEqual(1);
       expect(batch.multiprocessors).toBeGreaterThanOrEqual(1);
       expect(fast.multiprocessors + batch.multiprocessors).toBe(multiprocessors);
@@ -43,7 +47,7 @@ defineChapter((target) => {
       expect(fast.device).toBe(device);
       expect(await rejectionOf(device.partition([1]))).toBeInstanceOf(StateError);
       await Promise.all([fast.close(), batch.close()]);
-      const [all] = await device.partition([multiprocessors]);
+      const [all] = await divide([multiprocessors]);
       expect(all.multiprocessors).toBe(multiprocessors);
       await all.close();
     });
@@ -91,7 +95,7 @@ defineChapter((target) => {
 
     rule('S824', 'streams of partitions use the arrays of the device, and order and hazards are as between all streams', async () => {
       const { device } = chapter;
-      const partitions = await device.partition([1, 'rest']);
+      const partitions = await divide([1, 'rest']);
       const streams = [device.stream, ...partitions.map((partition) => device.createStream({ partition, priority: -1 }))];
       using x = device.zeros(1000, 'i32');
       for (let round = 0; round < 30; round++) streams[round % 3]!.launch(grow, x.length, { x, steps: 10 });
@@ -106,14 +110,14 @@ defineChapter((target) => {
 
     rule('S824', 'work of one partition neither waits for that of another one nor gets its share', async () => {
       const { device } = chapter;
-      const [fast, batch] = await device.partition([1, 'rest']);
+      const [fast, batch] = await divide([1, 'rest']);
       if (target.name === 'cuda') await expectApart(fast, batch);
       const [held, behind] = [0, 1].map(() => device.createStream({ partition: fast, ordering: 'explicit' }));
       const beside = device.createStream({ partition: batch, ordering: 'explicit' });
       const [x, y] = [behind!.zeros(8, 'i32'), beside.zeros(8, 'i32')];
       {
         await using latch = await hold(target, held!, grow);
-        await latch.reached.done;
+        await latch.runs();
         const second = behind!.launch(grow, x.length, { x, steps: 3 });
         await beside.launch(grow, y.length, { x: y, steps: 3 }).done;
         // The only thread of its partition is at the latch, and of the other three none runs it.
@@ -126,7 +130,7 @@ defineChapter((target) => {
 
     rule('S826', 'the kernels of a graph run in the partition that they were captured in, whatever stream launches it', async () => {
       const { device } = chapter;
-      const [fast, batch] = await device.partition([1, 'rest']);
+      const [fast, batch] = await divide([1, 'rest']);
       if (target.name === 'cuda') await expectGraphsApart(fast, batch);
       const [inFast, held] = [0, 1].map(() => device.createStream({ partition: fast, ordering: 'explicit' }));
       const inBatch = device.createStream({ partition: batch, ordering: 'explicit' });
@@ -137,7 +141,7 @@ defineChapter((target) => {
       await Promise.all([ofFast.upload(device.stream).done, ofBatch.upload(inFast!).done]);
       {
         await using latch = await hold(target, held!, grow);
-        await latch.reached.done;
+        await latch.runs();
         const behind = device.stream.launch(ofFast, { steps: 2 });
         // On the GPU, blocks of the two can be on one multiprocessor.
         const beside = device.info.backend === 'cpu' ? device.createStream() : inBatch;
@@ -161,7 +165,7 @@ defineChapter((target) => {
 
     rule('S826', 'close of a partition waits for the graphs that have nodes of it', async () => {
       const { device } = chapter;
-      const [fast] = await device.partition([1]);
+      const [fast] = await divide([1]);
       using x = device.zeros(1000, 'i32');
       const graph = device.createStream({ partition: fast }).capture((s) => s.launch(grow, x.length, { x, steps: 1000 }));
       const last = [0, 1, 2].map(() => device.stream.launch(graph)).at(-1)!;
@@ -174,7 +178,7 @@ defineChapter((target) => {
 
     rule('S826', 'what cannot run in a partition is refused', async () => {
       const { device } = chapter;
-      const [fast] = await device.partition([1]);
+      const [fast] = await divide([1]);
       const stream = device.createStream({ partition: fast });
       using x = device.zeros(8, 'i32');
       using flag = device.ones(1, 'i32');
@@ -192,7 +196,7 @@ defineChapter((target) => {
 
     rule('S826', 'the blocks of cooperative launches have to run at a time on the partition', async () => {
       const { device } = chapter;
-      const [fast] = await device.partition([1]);
+      const [fast] = await divide([1]);
       const stream = device.createStream({ partition: fast });
       using x = device.zeros(8, 'i32');
       await device.compile(whole);
