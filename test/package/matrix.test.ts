@@ -87,6 +87,8 @@ afterAll(async () => {
 /** The installed project with other programs. `isOwn`: the row changes its packages. */
 function copy(name: string, files: Readonly<Record<string, string>>, isOwn = false): string {
   const made = path.join(folder, name);
+  // A second try of a test begins anew.
+  rmSync(made, { recursive: true, force: true });
   mkdirSync(made);
   for (const file of ['package.json', '.npmrc', 'package-lock.json']) cpSync(path.join(installed, file), path.join(made, file));
   const [from, to] = [path.join(installed, 'node_modules'), path.join(made, 'node_modules')];

@@ -163,7 +163,7 @@ interface ReadSource {
   readonly seen: string;
 }
 
-const NATIVE = { arch: arch() as ProcessorTarget['arch'], march: '-march=native' };
+const NATIVE = { arch: arch() as ProcessorTarget['arch'], options: ['-march=native'] };
 
 /** In place of an image, where the compiler only checks. */
 const NO_IMAGE: Uint8Array = new Uint8Array(0);
@@ -190,11 +190,11 @@ export class CpuCompiler implements KernelCompiler {
     tools: Toolchain,
     isStrict = false,
     findsRaces = false,
-    processor: Pick<ProcessorTarget, 'arch' | 'march'> = NATIVE,
+    processor: Pick<ProcessorTarget, 'arch' | 'options'> = NATIVE,
     timeoutMs?: number,
   ) {
     this.#limit = timeoutMs === undefined ? {} : { timeoutMs };
-    this.#ofProcessor = [processor.march, ...(processor.arch === 'arm64' ? ARM_FLAGS : [])];
+    this.#ofProcessor = [...processor.options, ...(processor.arch === 'arm64' ? ARM_FLAGS : [])];
     const isGccOfArm = processor.arch === 'arm64' && tools.family === 'gcc';
     this.#stacksFlags = [...STACKS_FLAGS, ...(isGccOfArm ? GCC_ARM_STACKS_FLAGS : [])];
     this.#tools = tools;

@@ -25,8 +25,10 @@ export async function checkTargets(targets: readonly ImageTarget[], nvrtc: Nvrtc
 async function checkProcessors(processors: readonly ProcessorTarget[], env: NodeJS.ProcessEnv): Promise<void> {
   for (const arch of new Set(processors.map((target) => target.arch))) {
     const { command, prefix, label } = await findCxx(env, undefined, arch);
-    for (const { name, march } of processors.filter((target) => target.arch === arch)) {
-      const { exitCode, stderr } = await runCompiler(command, [...prefix, march, '-E', '-x', 'c++', '/dev/null'], { timeoutMs: 10_000 });
+    for (const { name, options } of processors.filter((target) => target.arch === arch)) {
+      const { exitCode, stderr } = await runCompiler(command, [...prefix, ...options, '-E', '-x', 'c++', '/dev/null'], {
+        timeoutMs: 10_000,
+      });
       if (exitCode === 0) continue;
       const [said = ''] = stderr.split('\n').filter((line) => line.includes('error'));
       const help = 'Use a newer compiler (GCC 11 or Clang 12 and newer build for each of them), or name other targets.';
