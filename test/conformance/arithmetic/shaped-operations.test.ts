@@ -14,8 +14,10 @@ const SEED = Number(process.env['MILLRACE_OPS_SEED'] ?? 1);
 const ONLY = process.env['MILLRACE_OPS_CASE'];
 /** Choices of types, each a kernel or two; and cases of other shapes, layouts and values for each of them. */
 const sizesOf = ({ name }: Target): readonly [forms: number, cases: number] => (IS_LONG ? [100, 10] : name === 'cuda' ? [10, 10] : [1, 12]);
-/** Products and transforms, of which nearly each case is a kernel or two, and each kernel half a second of g++. */
-const LARGE = /^S111[18]$/;
+/** Operations of which nearly each case is a kernel or two, and each kernel half a second of g++. */
+const LARGE = /^S(?:1105|111[01368]|1119|1114)$/;
+/** Cases of these in the short form. */
+const FEW = 3;
 const TIMEOUT_MS = IS_LONG ? 1_200_000 : 60_000;
 const hash = (name: string): number => Buffer.from(name).reduce((sum, letter) => Math.imul(sum, 31) + letter, 7) >>> 0;
 
@@ -31,7 +33,7 @@ defineChapter((target) => {
         `${name} of random arrays`,
         async () => {
           const found: string[] = [];
-          const most = LARGE.test(number) && forms === 1 ? 4 : cases;
+          const most = LARGE.test(number) && forms === 1 ? FEW : cases;
           for (let form = 0; form < forms; form++) {
             const all: Case[] = [];
             for (let n = 0; n < most; n++) {

@@ -86,8 +86,8 @@ defineChapter((target) => {
             using y = ops.fft(z);
             const wanted = [0, 1].flatMap((at) => spectrumOf([...host.subarray(2 * length * at, 2 * length * (at + 1))]));
             expect([dtype, length, errorOf(await y.read(), wanted) < limit]).toEqual([dtype, length, true]);
-            // The inverse has the passes of the other, whose parts it swaps: the short form has it of the chirp and of f64.
-            if (length === 210 && !IS_LONG) continue;
+            // The inverse has the passes of the other, whose parts it swaps: the short form has it of f64, the random cases of chirps.
+            if (dtype === 'f32' && !IS_LONG) continue;
             using back = ops.ifft(y);
             expect([dtype, length, errorOf(await back.read(), [...host]) < backLimit]).toEqual([dtype, length, true]);
           }

@@ -60,7 +60,7 @@ defineChapter((target) => {
       const { device } = chapter;
       const numbers = ops.generator(11);
       // Operands that are read where they are and such that are copied to tiles first, tiles that end early, and long sums.
-      // The short form takes every fifth of the sixty, which has each size, type and order.
+      // The short form takes every fifth of the sixty, which has each size, type and order; on the CPU every eleventh, which has each type and order.
       let at = 0;
       for (const [rows, inner, columns] of [
         [13, 40, 33],
@@ -82,7 +82,7 @@ defineChapter((target) => {
             [false, false],
             [true, true],
           ] as const) {
-            if (at++ % 5 !== 0 && !IS_LONG) continue;
+            if (at++ % (target.name === 'cpu' ? 11 : 5) !== 0 && !IS_LONG) continue;
             using left = whole(turnsLeft ? [inner, rows] : [rows, inner]);
             using right = whole(turnsRight ? [columns, inner] : [inner, columns]);
             const [a, b] = [turnsLeft ? left.transpose() : left, turnsRight ? right.transpose() : right];

@@ -81,10 +81,12 @@ defineChapter((target) => {
     }
 
     // The fake driver compiles each kernel for the CPU and runs it thread by thread: an integer and a floating-point type. The orders differ in one constant.
+    // On the CPU, each width and each kind of key; sorts.test.ts has longer rows of i32, i64, f32 and f64.
     const isShort = target.name.startsWith('fake') && !IS_LONG;
-    const FEW = ['i64', 'f32'];
+    const FEW =
+      IS_LONG || target.name === 'cuda' ? Object.keys(ELEMENTS) : isShort ? ['i64', 'f32'] : ['bool', 'i8', 'u16', 'u64', 'f16', 'f32'];
     for (const [at, [dtype, element]] of Object.entries(ELEMENTS).entries()) {
-      if (isShort && !FEW.includes(dtype)) continue;
+      if (!FEW.includes(dtype)) continue;
       const orders = IS_LONG || (dtype === 'f32' && !isShort) ? [false, true] : [at % 2 === 0];
       rule('S1112', `sorts rows of ${dtype} of several tiles`, async () => {
         const { device } = chapter;
@@ -113,7 +115,7 @@ defineChapter((target) => {
 
     rule('S1112', 'equal elements keep their order in all chunks', async () => {
       const { device } = chapter;
-      using x = device.full(150_000, 3, 'i32');
+      using x = device.full(IS_LONG ? 150_000 : 70_000, 3, 'i32');
       using places = ops.argsort(x);
       const best = ops.topk(x, 10_000);
       expect((await places.read()).every((from, to) => from === to)).toBe(true);
@@ -138,6 +140,7 @@ defineChapter((target) => {
 
     for (const dtype of ['f16', 'f32', 'f64', 'i32', 'u8', 'bool'] as const) {
       if (isShort && dtype !== 'f32' && dtype !== 'bool') continue;
+      if (target.name === 'cpu' && !IS_LONG && (dtype === 'f64' || dtype === 'u8')) continue;
       rule('S1113', `scans rows of ${dtype} of several tiles and chunks`, async () => {
         const { device } = chapter;
         for (const [rows, length] of [
@@ -175,6 +178,7 @@ defineChapter((target) => {
       expect(Buffer.from(first.buffer).equals(Buffer.from(second.buffer))).toBe(true);
     });
 
+    const isWhole = IS_LONG || target.name === 'cuda';
     rule('S1107', 'reductions load several elements at once, along rows and columns', async () => {
       const { device } = chapter;
       for (const [rows, columns] of [
@@ -193,12 +197,17 @@ defineChapter((target) => {
               : values.slice(line * columns, (line + 1) * columns),
           );
           using sums = ops.sum(x, { axis });
-          using places = ops.argmax(x, { axis });
-          using least = ops.min(x.transpose(), { axis: 1 - axis });
-          const [own, numbers, low] = await Promise.all([sums.read(), places.read(), least.read()]);
-          expect([...own]).toEqual(lines.map((line) => line.reduce((sum, value) => sum + value, 0)));
-          expect([...numbers]).toEqual(lines.map((line) => line.indexOf(Math.max(...line))));
-          expect([...low]).toEqual(lines.map((line) => Math.min(...line)));
+          expect([...(await sums.read())]).toEqual(lines.map((line) => line.reduce((sum, value) => sum + value, 0)));
+          // The short form has one of the two others for each shape, along its longer axis.
+          if (!isWhole && axis !== Number(columns > rows)) continue;
+          if (isWhole || rows % 4 === 1) {
+            using places = ops.argmax(x, { axis });
+            expect([...(await places.read())]).toEqual(lines.map((line) => line.indexOf(Math.max(...line))));
+          }
+          if (isWhole || rows % 4 !== 1) {
+            using least = ops.min(x.transpose(), { axis: 1 - axis });
+            expect([...(await least.read())]).toEqual(lines.map((line) => Math.min(...line)));
+          }
         }
       }
     });
