@@ -42,13 +42,16 @@ const OF_ITS_OWN = [
 ];
 const TARGET_TEST = 'test/conformance/target.test.ts';
 // What a target runs in the long form only. With seeds: what is not about order. On the fake driver: what kernels compute, for its compiler is the
-// CPU device's, and what is computed by the library in TypeScript alone. With another compiler: operations and random kernels, which the
+// CPU device's, and what the library does in TypeScript alone: refusals at a call, pipelines, subscriptions, explanations of recordings, and which
+// outputs a kernel writes whole. With another compiler: operations and random kernels, which the
 // language's own tests are about in small.
 const LONG_OF: Readonly<Record<string, string[]>> = {
   seeded: ['test/conformance/{two/one-backend/collectives,two/peer-arrays}.test.ts'],
   'fake-cuda': [
-    'test/conformance/kernels/{block-kernels,checked-loops,cuda-code,fourier,operations,picked-kernels,products,sorts*,tile-shuffles}.test.ts',
-    'test/conformance/runtime/{array-texts,cpu-tasks,graph-drawings,live-view,queues,requests,schedules-of-seeds,usages,virtual-time,web-streams}.test.ts',
+    'test/conformance/kernels/{block-kernels,checked-loops,cuda-code,fourier,operations,picked-kernels,products,sorts*,tile-shuffles,typescript-kernels}.test.ts',
+    'test/conformance/runtime/{array-texts,cpu-tasks,derived-pipelines,explanations,graph-drawings,live-view,overlap,partial-outputs}.test.ts',
+    'test/conformance/runtime/{pipeline-*,pipelines,queues,requests,schedules-of-seeds,traces,usages,virtual-time,watching,web-streams}.test.ts',
+    'test/conformance/runtime/{arguments,batches,capture-errors,condition-errors,graph-messages,launch-arguments,stage-values,value-errors}.test.ts',
   ],
   clang: ['test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,sorts-and-scans}}.test.ts'],
 };

@@ -3,12 +3,13 @@
 import { expect } from 'vitest';
 import fc from 'fast-check';
 import type { Device } from 'millrace';
+import { IS_LONG } from './long.js';
 import { makeBench, program, runProgram, type Bench } from './programs.js';
 import { rulesOf } from './rule.js';
 import type { Target } from './target.js';
 
 /** The number of programs of each kind in each run of the suite; a soak runs more. */
-const PROGRAMS = Number(process.env['MILLRACE_PROGRAMS'] ?? 150);
+const PROGRAMS = Number(process.env['MILLRACE_PROGRAMS'] ?? (IS_LONG ? 150 : 50));
 /** Limits the time of the default number on a slow machine. A requested number runs in full. */
 const TIME_LIMIT = process.env['MILLRACE_PROGRAMS'] === undefined ? { interruptAfterTimeLimit: 25_000 } : {};
 const TIMEOUT_MS = Math.max(60_000, PROGRAMS * 1000);

@@ -32,7 +32,7 @@ const ON_CPU: Target = {
   name: 'cpu',
   spec: 'cpu',
   supports: CPU_SUPPORTS,
-  ...(!IS_LONG && { kernels: 2, launches: 30_000, programs: 50, textStep: 7 }),
+  ...(!IS_LONG && { kernels: 2, launches: 30_000, textStep: 7 }),
   open: (options) => {
     // A kernel of the suite that accesses memory outside of its arrays fails here, and only here.
     const guard = ['kernels', 'arithmetic', 'texts'].includes(folder());

@@ -3,6 +3,7 @@ import { describe, expect } from 'vitest';
 import { ArgumentError } from 'millrace';
 import * as ops from 'millrace/ops';
 import { defineChapter } from '../../support/chapter.js';
+import { IS_LONG } from '../../support/long.js';
 import { callOf } from '../../support/operation-cases.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 
@@ -31,10 +32,16 @@ defineChapter((target) => {
         lessEqual: wanted.greaterEqual,
         greaterEqual: wanted.lessEqual,
       };
-      for (const name of Object.keys(wanted) as (keyof typeof wanted)[]) {
-        using there = callOf(name)(signed, unsigned);
-        using back = callOf(name)(unsigned, signed);
-        expect([name, ...(await there.read()), ...(await back.read())]).toEqual([name, ...wanted[name], ...turned[name]]);
+      // The short form has each comparison in one order, which takes turns.
+      for (const [n, name] of (Object.keys(wanted) as (keyof typeof wanted)[]).entries()) {
+        if (IS_LONG || n % 2 === 0) {
+          using there = callOf(name)(signed, unsigned);
+          expect([name, ...(await there.read())]).toEqual([name, ...wanted[name]]);
+        }
+        if (IS_LONG || n % 2 === 1) {
+          using back = callOf(name)(unsigned, signed);
+          expect([name, ...(await back.read())]).toEqual([name, ...turned[name]]);
+        }
       }
       using less = ops.less(small, unsigned);
       expect([...(await less.read())]).toEqual([1, 1, 1, 0]);

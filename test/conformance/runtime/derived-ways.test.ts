@@ -26,7 +26,7 @@ import { rejectionOf } from '../../support/wait.js';
 
 type Case = (given: Derived, at: number) => Takes | Promise<Takes>;
 /** Fewer runs, for cases that are long. */
-const FEW = IS_LONG ? 30 : 15;
+const FEW = IS_LONG ? 30 : 8;
 /** A failure that is lost once in ten thousand launches shows in the long form. */
 const OWN_ROUNDS = IS_LONG ? 5000 : 200;
 
