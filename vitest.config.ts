@@ -39,6 +39,7 @@ const OF_ITS_OWN = [
   'test/unit/compiler/warm-up.test.ts',
   'test/unit/core/{access-history,completion-polling-explored,current,forgotten,late-watchers,launch-getters,peer-users,slow-snapshots,streams,thread-calls,unhandled-failures}.test.ts',
   'test/unit/{reactive/stream-scheduler,testing/device}.test.ts',
+  'test/unit/toolchain/{failing-compilers,private-cache-folder}.test.ts',
 ];
 const TARGET_TEST = 'test/conformance/target.test.ts';
 // What a target runs in the long form only. With seeds: what is not about order. On the fake driver: what kernels compute, for its compiler is the
@@ -99,7 +100,12 @@ export default defineConfig({
         { name: 'own-process', include: OF_ITS_OWN, exclude: [TARGET_TEST] },
         { name: 'compiler', include: [COMPILER], isolate: false },
         // Most of it is time of g++: `npm run quick` leaves it out.
-        { name: 'toolchain', include: [TOOLCHAIN], exclude: LONG.map((name) => `test/unit/toolchain/${name}.test.ts`) },
+        {
+          name: 'toolchain',
+          isolate: false,
+          include: [TOOLCHAIN],
+          exclude: [...LONG.map((name) => `test/unit/toolchain/${name}.test.ts`), ...OF_ITS_OWN],
+        },
         // Another system, without the addon.
         {
           name: 'no-addon',
