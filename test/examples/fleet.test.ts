@@ -8,11 +8,12 @@ import sharp from 'sharp';
 import { afterAll, expect, test } from 'vitest';
 import { openDevice, overlap } from 'millrace';
 import { resize, SIDE } from '../../examples/fleet/resize.js';
+import { IS_LONG } from '../support/long.js';
 import { queueCases } from '../support/queue-servers.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const IMAGES = path.join(ROOT, 'examples/photos/images');
-const PICTURES = 120;
+const PICTURES = IS_LONG ? 120 : 40;
 const RUN_MS = 180_000;
 const out = mkdtempSync(path.join(tmpdir(), 'millrace-fleet-'));
 afterAll(() => rmSync(out, { recursive: true }));

@@ -260,14 +260,15 @@ test('the command refuses what it does not understand, in one line', { timeout: 
   const taken = createNetServer();
   await once(taken.listen(0, '127.0.0.1'), 'listening');
   const { port } = taken.address() as { port: number };
-  for (const [args, message] of [
+  expect(() => readOptions(['--max-queue', '3'])).toThrow('--max-queue 3 is not a whole number from 64 to 1000000.');
+  const refused = [
     [['--engine', 'steam'], `--engine steam is none of ${ENGINES.join(', ')}.`],
-    [['--max-queue', '3'], '--max-queue 3 is not a whole number from 64 to 1000000.'],
     [['--parameters', '/none'], 'The parameters cannot be read'],
     [['--port', String(port)], `Port ${port} of 127.0.0.1 is taken (--port).`],
     [['--port', String(port), '--workers', '2'], `Port ${port} of 127.0.0.1 is taken (--port).`],
     [['--device', 'tpu:0'], "The device ('tpu:0') is none of"],
-  ] as const) {
+  ] as const;
+  const refuse = async ([args, message]: (typeof refused)[number]): Promise<void> => {
     const child = spawn(process.execPath, [MAIN, '--device', 'cpu', '--no-faces', ...args], {
       cwd: ROOT,
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -275,7 +276,8 @@ test('the command refuses what it does not understand, in one line', { timeout: 
     const [[stderr]] = (await Promise.all([once(child.stderr, 'data'), once(child, 'exit')])) as [[Buffer], unknown];
     expect(String(stderr).split('\n')).toEqual([expect.stringContaining(message), '']);
     expect(child.exitCode).toBe(1);
-  }
+  };
+  await Promise.all(refused.map(refuse));
   taken.close();
 });
 

@@ -13,6 +13,7 @@ import { cpuTasks, createCpuPool, type DeviceName, listDevices, openDevice } fro
 import type * as cpuStages from '../../examples/training/cpu-stages.js';
 import { readDigits } from '../../examples/training/data.js';
 import { PARAMETERS } from '../../examples/training/network.js';
+import { readOptions } from '../../examples/training/options.js';
 import { PIXELS, SHEET } from '../../examples/training/shape.js';
 import { Trainer } from '../../examples/training/train.js';
 
@@ -81,13 +82,15 @@ test('learns from real digits, draws what came of it, the same without overlap, 
   expect(() => trainer.restore(checkpoint.subarray(0, -1))).toThrow('The checkpoint has');
   await mkdir(resumed);
   await writeFile(join(resumed, 'checkpoint.f32'), checkpoint);
-  for (const [args, message] of [
-    [['--seed', '2'], `The checkpoint is of --seed ${seed}, not 2.`],
-    [['--sheets', '2'], 'The checkpoint is of --sheets 1, not 2.'],
-    [['--epochs', '1'], 'The checkpoint has 1 epochs already.'],
+  for (const [data, own, message] of [
+    [sets.training, 2, `The checkpoint is of --seed ${seed}, not 2.`],
+    [sets.test, seed, 'The checkpoint is of --sheets 1, not 4.'],
   ] as const) {
-    expect(await run(resumed, '--resume', ...args)).toMatchObject({ code: 1, stderr: `${message}\n` });
+    await using other = new Trainer(device, data, cpu, { seed: own });
+    expect(() => other.restore(checkpoint)).toThrow(message);
   }
+  const late = await run(resumed, '--resume', '--epochs', '1');
+  expect(late).toMatchObject({ code: 1, stderr: 'The checkpoint has 1 epochs already.\n' });
   expect(await run(resumed, '--resume')).toMatchObject({ code: 0 });
   for (const name of ['digits.f32', 'loss.svg', 'confusion.svg', 'checkpoint.f32']) {
     expect((await readFile(join(resumed, name))).equals(await readFile(join(out, name)))).toBe(true);
@@ -143,12 +146,17 @@ describe('the parts of the training example', () => {
     for (const [args, message] of [
       [['--epochs', '0'], '--epochs 0 is not a whole number from 1 to 1000.'],
       [['--sheets', 'all'], '--sheets all is not a whole number from 1 to 16.'],
+    ] as const)
+      expect(() => readOptions(args)).toThrow(message);
+    const refused = [
       [['--colour'], "Unknown option '--colour'"],
       [['--device', 'tpu:0'], /^The device \('tpu:0'\) is none of [^\n]*\n$/],
       [['--device', 'cpu', '--data', '/none'], 'The digits in /none cannot be read'],
       [['--device', 'cpu', '--resume', '--out', join(scratch, 'never')], 'The checkpoint cannot be read'],
-    ] as const) {
-      const { code, stderr } = await training(...args);
+    ] as const;
+    const ended = await Promise.all(refused.map(([args]) => training(...args)));
+    for (const [at, [, message]] of refused.entries()) {
+      const { code, stderr } = ended[at]!;
       expect([code, stderr]).toEqual([1, typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message)]);
     }
   });

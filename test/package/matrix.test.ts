@@ -332,7 +332,7 @@ describe('the program runs', () => {
       const vite = (isIn: boolean): string =>
         `export default { build: { ssr: 'hello.mjs', outDir: '${isIn}' }, ssr: { noExternal: ${isIn ? 'true' : '[]'} }, logLevel: 'error' };`;
       const project = copy('vite', { 'hello.mjs': BUNDLED, 'in.mjs': vite(true), 'by.mjs': vite(false) });
-      for (const config of ['in', 'by']) {
+      for (const config of ['in', ...(IS_LONG ? ['by'] : [])]) {
         const built = await run(ofRoot('vite'), ['build', '--config', `${config}.mjs`], project);
         expect(built.code, built.stderr).toBe(0);
         const bundle = path.join(project, `${config === 'in'}/hello.js`);
@@ -516,7 +516,7 @@ describe('the program runs', () => {
       for (const [module, moduleResolution] of [
         ...(IS_LONG ? ([['node16', 'node16']] as const) : []),
         ['nodenext', 'nodenext'],
-        ['esnext', 'bundler'],
+        ...(IS_LONG ? ([['esnext', 'bundler']] as const) : []),
       ] as const) {
         const files = ['hello.ts', ...(module === 'esnext' ? [] : ['by-require.cts'])];
         const config = { compilerOptions: { ...options, module, moduleResolution }, files };
@@ -526,9 +526,16 @@ describe('the program runs', () => {
       }
   }, 120_000);
 
-  test('installed by pnpm', async () => {
+  test('installed by pnpm', async (context) => {
     const tool = path.join(folder, 'pnpm');
-    expect(await run('npm', ['install', ...QUIET, '--prefix', tool, 'pnpm@10'], folder)).toMatchObject({ code: 0 });
+    // The only row whose tool is downloaded each time: no registry is no fault of the package.
+    const bounded = ['--fetch-retries=1', '--fetch-retry-mintimeout=2000', '--fetch-retry-maxtimeout=2000', '--fetch-timeout=15000'];
+    const fetched = await run('npm', ['install', ...QUIET, ...bounded, '--prefix', tool, 'pnpm@10'], folder, {}, 60_000);
+    const isOffline =
+      fetched.code !== 0 &&
+      /\b(?:E(?:AI_AGAIN|CONNREFUSED|CONNRESET|NOTFOUND|TIMEDOUT|503|502|504)|ERR_SOCKET_TIMEOUT|network)\b/.test(fetched.stderr);
+    context.skip(isOffline || fetched.code === null, `the registry does not give pnpm: ${fetched.stderr.split('\n')[0]}`);
+    expect(fetched).toMatchObject({ code: 0 });
     const project = registry.project(path.join(folder, 'by-pnpm'), { 'hello.mjs': IMPORTS + HELLO });
     const store = path.join(folder, 'store');
     const pnpm = [path.join(tool, 'node_modules/pnpm/bin/pnpm.cjs'), 'install', '--prefer-offline', '--store-dir', store];

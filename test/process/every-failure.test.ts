@@ -42,7 +42,7 @@ const DRIVER: Way = {
   codesOf: () => [2, 801, 1, 719, 999],
   losses: [719, 999],
   hasDelays: true,
-  sample: 22,
+  sample: 10,
   mended: ['cuStreamCreateWithPriority:4:2', 'cuModuleLoadData:6:801', 'cuCtxPushCurrent:38:1'],
 };
 const SYSTEM: Way = {
@@ -51,7 +51,7 @@ const SYSTEM: Way = {
   // Without memory; without threads and processes, descriptors, room on the disk.
   codesOf: (name) => [{ pthread_create: 11, fork: 11, open: 24, write: 28, rename: 28 }[name] ?? 12],
   losses: [],
-  sample: 9,
+  sample: 5,
   mended: [],
 };
 

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer, type AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { IS_LONG } from '../support/long.js';
 import { SLOWNESS } from '../support/slowness.js';
 
@@ -18,7 +18,7 @@ interface Rank {
 }
 
 const started: ChildProcess[] = [];
-afterEach(() => {
+afterAll(() => {
   for (const child of started.splice(0)) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
 });
 
@@ -120,18 +120,21 @@ describe('15 collectives of several processes', () => {
     expect(second[5]).toMatchObject({ name: 'UpstreamError' });
   });
 
-  test('S1333 a rank that does not come ends the communicator for all', { timeout: 120_000 * SLOWNESS }, async () => {
-    for (const lines of await linesOf(await start('late', 2, 6000 * SLOWNESS)))
-      expect(lines).toEqual([expect.objectContaining({ name: 'CollectiveError', reason: 'timeout', ranks: [1] })]);
-  });
+  // Side by side: they wait for time to pass.
+  describe.concurrent('ranks that others wait for in vain', () => {
+    test('S1333 a rank that does not come ends the communicator for all', { timeout: 120_000 * SLOWNESS }, async () => {
+      for (const lines of await linesOf(await start('late', 2, 6000 * SLOWNESS)))
+        expect(lines).toEqual([expect.objectContaining({ name: 'CollectiveError', reason: 'timeout', ranks: [1] })]);
+    });
 
-  test('S1333 ranks that do not join, or do not know the secret, are told', { timeout: 60_000 * SLOWNESS }, async () => {
-    const secrets = await start('all', 2, 4000 * SLOWNESS, (rank) => ({ MILLRACE_SECRET: rank === 0 ? 'one' : 'other' }));
-    const [first, second] = await linesOf(secrets);
-    expect(first).toEqual([expect.objectContaining({ reason: 'timeout' })]);
-    expect(second).toEqual([expect.objectContaining({ reason: 'failed', ranks: [1] })]);
-    const [alone] = await linesOf(await start('all', 1, 2000 * SLOWNESS, () => ({ WORLD_SIZE: '2' })));
-    expect(alone).toEqual([expect.objectContaining({ name: 'CollectiveError', reason: 'timeout' })]);
+    test('S1333 ranks that do not join, or do not know the secret, are told', { timeout: 60_000 * SLOWNESS }, async () => {
+      const secrets = await start('all', 2, 4000 * SLOWNESS, (rank) => ({ MILLRACE_SECRET: rank === 0 ? 'one' : 'other' }));
+      const [first, second] = await linesOf(secrets);
+      expect(first).toEqual([expect.objectContaining({ reason: 'timeout' })]);
+      expect(second).toEqual([expect.objectContaining({ reason: 'failed', ranks: [1] })]);
+      const [alone] = await linesOf(await start('all', 1, 2000 * SLOWNESS, () => ({ WORLD_SIZE: '2' })));
+      expect(alone).toEqual([expect.objectContaining({ name: 'CollectiveError', reason: 'timeout' })]);
+    });
   });
 
   test(`S1333 ranks that are killed or stopped at any moment: the others are told and go on (${KILLS} times)`, {

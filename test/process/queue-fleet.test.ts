@@ -11,7 +11,7 @@ const COUNT = IS_LONG ? 10_000 : 600;
 /** Items that one worker ends afterwards. */
 const REST = IS_LONG ? 10_000 : 300;
 /** Each costs the start of a process, and what it had begun comes again late. */
-const MOST_KILLS = IS_LONG ? Number.POSITIVE_INFINITY : 4;
+const MOST_KILLS = IS_LONG ? Number.POSITIVE_INFINITY : 2;
 const DEPTH = 4;
 const ITEM_MS = 20;
 const ACK_WAIT_MS = 1000;

@@ -25,8 +25,8 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
   }
 
   for (const [mode, rounds] of [
-    ['busy', 10],
-    ['long', 4],
+    ['busy', IS_LONG ? 10 : 4],
+    ['long', IS_LONG ? 4 : 2],
   ] as const) {
     run(`worker.terminate of an owner with work in flight (${mode}), ${rounds} times`, async () => {
       const ending = await runProgram('terminate-owner', [spec, mode, String(rounds)]);
@@ -40,8 +40,8 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
 
 // A GPU's driver keeps the pages of its copies; a CPU device reads and writes JavaScript's memory directly.
 test('worker.terminate of CPU devices whose copies wait for a long kernel', async () => {
-  const modes = ['transfer', 'shared'].flatMap((mode) => [mode, `${mode}, on another device`]);
-  const ending = await runProgram('terminate-uploads', IS_LONG ? [...modes, ...modes, ...modes] : modes, { timeoutMs: 60_000 });
+  const modes = ['transfer', 'shared, on another device', 'shared', 'transfer, on another device'];
+  const ending = await runProgram('terminate-uploads', IS_LONG ? [...modes, ...modes, ...modes] : modes.slice(0, 2), { timeoutMs: 60_000 });
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
   expect(linesOf(ending)).toEqual(['still running', 'works']);
 }, 70_000);

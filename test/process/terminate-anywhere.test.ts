@@ -25,8 +25,8 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
 
   // For longer: node --expose-gc test/process/programs/terminate-anywhere.mjs cpu 1500 1
   for (const [workers, phases] of [
-    [IS_LONG ? 40 : 25, WORKING],
-    [IS_LONG ? 150 : 50, ['addon']],
+    [IS_LONG ? 40 : 15, WORKING],
+    [IS_LONG ? 150 : 30, ['addon']],
   ] as const) {
     run(
       `${workers} workers terminated at random moments of: ${phases.join(', ')}`,

@@ -3,6 +3,7 @@ import path from 'node:path';
 import * as library from 'millrace';
 import { type Kernel, type Operation, openDevice } from 'millrace';
 import { expect, test } from 'vitest';
+import { IS_LONG } from '../support/long.js';
 import { COMPILE_CODES } from '../../src/core/base/compile-codes.js';
 
 type Programs = Readonly<Record<string, readonly [refused: string, accepted: string, shape?: string]>>;
@@ -46,7 +47,10 @@ test('what is accepted runs by the launch that its page shows, for arrays of a l
     a: stream.ones([100, 2]),
     p: stream.ones([100, 3]),
   };
-  const shown = Object.values({ ...COMPILE_EXAMPLES, ...ON_DEVICE }).map(launched);
+  const all = Object.values({ ...COMPILE_EXAMPLES, ...ON_DEVICE });
+  // The compiler of the kernel language takes all, g++ a third in the short form.
+  for (const [, accepted] of all) expect(() => run(accepted)).not.toThrow();
+  const shown = all.filter((_, at) => IS_LONG || at % 3 === 0).map(launched);
   const launches = shown.map(
     (text) => run(text.replace(/(?=device\.stream\.launch\(.*\);$)/, 'return '), { device, ...arrays }) as Operation,
   );

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { launchChromium, noChromium } from '../support/chromium.js';
+import { IS_LONG } from '../support/long.js';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const SITE = path.join(ROOT, 'build/site/html');
@@ -55,7 +56,8 @@ test.skipIf(noChromium)('text has a contrast of 4.5 on light and dark pages, and
         const file = new URL(route.request().url()).pathname.slice('/millrace/'.length);
         await route.fulfill({ path: path.join(SITE, file) });
       });
-      for (const name of ['index.html', 'start.html', 'errors/K205.html']) {
+      // Of the dark pages the short form looks at one, which has text, code, tables and links.
+      for (const name of colorScheme === 'light' || IS_LONG ? ['index.html', 'start.html', 'errors/K205.html'] : ['start.html']) {
         await page.goto(`http://site.test/millrace/${name}`);
         await page.addScriptTag({ path: path.join(ROOT, 'node_modules/axe-core/axe.min.js') });
         const rules = ['color-contrast', 'image-alt', 'link-name', 'page-has-heading-one'];

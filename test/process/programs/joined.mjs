@@ -89,7 +89,7 @@ const MODES = {
   async late() {
     if (rank === 1) {
       // It lives, and does not come.
-      await new Promise((resolve) => setTimeout(resolve, 3 * timeoutMs));
+      await new Promise((resolve) => setTimeout(resolve, 2 * timeoutMs));
       tell(await ending(() => group.allReduce(x)));
       return;
     }
