@@ -97,7 +97,6 @@ export default defineConfig({
     projects: [
       ...phase(0, 2, [
         { name: 'unit', include: ['test/unit/**/*.test.ts'], exclude: [TOOLCHAIN, COMPILER, ...OF_ITS_OWN], isolate: false },
-        { name: 'own-process', include: OF_ITS_OWN, exclude: [TARGET_TEST] },
         { name: 'compiler', include: [COMPILER], isolate: false },
         // Most of it is time of g++: `npm run quick` leaves it out.
         {
@@ -123,6 +122,7 @@ export default defineConfig({
         })),
       ]),
       ...phase(1, 3, [
+        { name: 'own-process', include: OF_ITS_OWN, exclude: [TARGET_TEST] },
         { name: 'programs', include: ['test/{examples,process,reactive,site}/*.test.ts', PAGES], exclude: [...PAIRED, ...MEASURING] },
         { name: 'package', include: ['test/package/*.test.ts'] },
       ]),
