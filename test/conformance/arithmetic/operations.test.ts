@@ -27,7 +27,7 @@ const ELSEWHERE = 'tidy generator random';
 
 const SEED = Number(process.env['MILLRACE_OPS_SEED'] ?? 1);
 /** Choices of types, layout and options, each a kernel or two; and cases of other extents and values for each of them. */
-const sizesOf = ({ name }: Target): readonly [forms: number, cases: number] => (IS_LONG ? [100, 10] : name === 'cuda' ? [10, 10] : [1, 12]);
+const sizesOf = ({ name }: Target): readonly [forms: number, cases: number] => (IS_LONG ? [100, 10] : name === 'cuda' ? [10, 10] : [1, 6]);
 const TIMEOUT_MS = IS_LONG ? 1_200_000 : 60_000;
 
 /** A number for an operation's name, so that the order of tests does not matter. */

@@ -6,6 +6,8 @@ import {
   bf16,
   bitsFromFloats,
   cudaKernel,
+  type CudaModule,
+  cudaModule,
   type Device,
   type DeviceArray,
   f16,
@@ -41,12 +43,22 @@ import {
   UNARY,
   widened,
 } from '../../support/half-numbers.js';
+import { IS_LONG } from '../../support/long.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { pickedTexts } from '../../support/target.js';
 import { thrownBy } from '../../support/wait.js';
 import { checkText } from '../../cuda-texts/text-check.js';
 
-const ALL = Uint16Array.from({ length: 65536 }, (_unused, bits) => bits);
+/** Numbers around the ends of both formats: zeros, the smallest, the largest, infinities and NaN. */
+const ENDS = [0, 1, 0x3ff, 0x400, 0x7f, 0x80, 0x7bff, 0x7c00, 0x7c01, 0x7f7f, 0x7f80, 0x7f81, 0x7fff, 0x3c00, 0x3f80, 0x5555];
+/** All bits; in the short form every seventh, which have all endings, and the ends of both signs. An even number, for pairs. */
+const ALL = Uint16Array.from(
+  IS_LONG
+    ? { length: 65536 }
+    : [...ENDS, ...ENDS.map((bits) => bits + 0x8000), ...Array.from({ length: 9362 }, (_unused, at) => 7 * at + 1)],
+  (bits, at) => bits ?? at,
+);
+const COUNT = ALL.length;
 /** The dtype of a format's arrays. */
 const dtypeOf = ({ word }: SmallFormat): Scalar => (word === 'half' ? f16 : bf16);
 const FORMATS: readonly SmallFormat[] = [HALF, BFLOAT16];
@@ -72,9 +84,14 @@ function expectBits(found: Uint16Array, expected: (at: number) => number, what: 
 
 type Arrays = Readonly<Record<string, NodeJS.TypedArray>>;
 
+/** By file: all kernels of one are compiled at once. */
+const modules = new Map<string, CudaModule>();
+
 /** Launches a kernel of a text once, and returns what its outputs contain. */
 async function launched(device: Device, file: string, entry: string, params: Params, given: Arrays, threads: number): Promise<Arrays> {
-  const made = cudaKernel(entry, { ...params, n: i32 }, textOf(file));
+  const module = modules.get(file) ?? cudaModule(textOf(file));
+  modules.set(file, module);
+  const made = module.kernel(entry, { ...params, n: i32 });
   const arrays = Object.entries(given).map(([name, data]) => {
     const param = params[name] as ArrayParam;
     const dtype = param.dtype as 'f32';
@@ -96,8 +113,9 @@ async function checkFunctions(device: Device, format: SmallFormat): Promise<void
     const given = { x: ALL, y: new Uint16Array(UNARY.length * ALL.length) };
     const name = `${format.word}${prefix}_functions`;
     const { y } = await launched(device, 'half-functions', name, params, given, ALL.length / per);
-    const nameOf = (at: number): string => `${format.word}${prefix} ${UNARY[at >> 16]![0]}(0x${(at & 0xffff).toString(16)})`;
-    expectBits(y as Uint16Array, (at) => expected[at >> 16]![at & 0xffff]!, nameOf);
+    const nameOf = (at: number): string =>
+      `${format.word}${prefix} ${UNARY[Math.trunc(at / COUNT)]![0]}(0x${ALL[at % COUNT]!.toString(16)})`;
+    expectBits(y as Uint16Array, (at) => expected[Math.trunc(at / COUNT)]![at % COUNT]!, nameOf);
   }
 }
 
@@ -124,16 +142,16 @@ function wordsOf(value: number, bits: number, isSigned: boolean): readonly [low:
 
 async function checkWidening(device: Device, format: SmallFormat): Promise<void> {
   const params = { x: input(dtypeOf(format)), wide: output(f32), whole: output(i64) };
-  const given = { x: ALL, wide: new Float32Array(65536), whole: new BigInt64Array(65536 * TO_INTEGERS.length) };
-  const { wide, whole } = await launched(device, 'half-conversions', `${format.word}_widened`, params, given, 65536);
+  const given = { x: ALL, wide: new Float32Array(COUNT), whole: new BigInt64Array(COUNT * TO_INTEGERS.length) };
+  const { wide, whole } = await launched(device, 'half-conversions', `${format.word}_widened`, params, given, COUNT);
   const right = Float32Array.from(ALL, (bits) => widened(format, bits));
   expect(wide).toEqual(right);
   const words = new Uint32Array(whole!.buffer);
   const wrong: string[] = [];
   for (const [k, { bits, isSigned, mode }] of TO_INTEGERS.entries()) {
-    for (const x of ALL) {
-      const at = 2 * (65536 * k + x);
-      const [low, high] = wordsOf(ROUND[mode](right[x]!), bits, isSigned);
+    for (const [n, x] of ALL.entries()) {
+      const at = 2 * (COUNT * k + n);
+      const [low, high] = wordsOf(ROUND[mode](right[n]!), bits, isSigned);
       if ((words[at] !== low || words[at + 1] !== high) && wrong.length < 5)
         wrong.push(`${format.word} 0x${x.toString(16)} as ${isSigned ? 'i' : 'u'}${bits}_${mode}: ${words[at]} ${words[at + 1]}`);
     }
@@ -261,7 +279,7 @@ function verdictsOf(format: SmallFormat, x: number, y: number): number {
 }
 
 async function checkArithmetic(device: Device, format: SmallFormat): Promise<void> {
-  const n = 20_000;
+  const n = IS_LONG ? 20_000 : 4000;
   const special = [0, 0x8000, 1, 0x8001, narrowed(format, Infinity), narrowed(format, -Infinity), NAN_BITS, 0xffff, narrowed(format, 1)];
   // Random bits have distant exponents; every second run of four has near ones.
   const x = Uint16Array.from(randomWords(n + 3, 7), (word, at) =>
@@ -306,7 +324,7 @@ defineChapter((target) => {
     const chapter = chapterDevice(target);
 
     for (const format of FORMATS) {
-      rule('S481', `${format.word}: functions of all 65,536 arguments`, () => checkFunctions(chapter.device, format));
+      rule('S481', `${format.word}: functions of ${COUNT} arguments`, () => checkFunctions(chapter.device, format));
       rule('S481', `${format.word}: conversions to float and to integers`, () => checkWidening(chapter.device, format));
       rule('S481', `${format.word}: conversions in all rounding modes`, () => checkNarrowing(chapter.device, format));
       rule('S481', `${format.word}: arithmetic and comparisons`, () => checkArithmetic(chapter.device, format));
