@@ -94,7 +94,7 @@ defineChapter((target) => {
     // A sum of 32 roundings at each of so many elements in turn would be off by far more than the model allows.
     const isWhole = IS_LONG || target.name === 'cuda';
     const LONG = [
-      { shape: [isWhole ? 1_100_000 : 300_000], axes: [0] },
+      { shape: [isWhole ? 1_100_000 : 100_000], axes: [0] },
       { shape: [40_000, 3], axes: [0] },
     ];
     /** In the short form, one of each way to fold: a number, its place, and several numbers. The others share their texts but for a line. */
