@@ -5,6 +5,8 @@ import { IS_LONG } from '../support/long.js';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 const OPENINGS = IS_LONG ? 20 : 10;
+const EXITS = IS_LONG ? 20 : 8;
+const MIXED = IS_LONG ? 60_000 : 30_000;
 
 interface Held {
   readonly descriptors: number;
@@ -57,9 +59,9 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
 
   run('mixed operations of eight streams compute what a model says', async () => {
     const devices = spec === 'cpu' ? ['cpu:0', 'cpu:1'] : [spec, spec];
-    const ending = await runProgram('endurance', [...devices, '60000', '1'], { env: { MILLRACE_CPU_DEVICES: '2' } });
+    const ending = await runProgram('endurance', [...devices, String(MIXED), '1'], { env: { MILLRACE_CPU_DEVICES: '2' } });
     expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-    expect(JSON.parse(linesOf(ending).at(-1)!)).toMatchObject({ operations: expect.toSatisfy((count: number) => count >= 60_000) });
+    expect(JSON.parse(linesOf(ending).at(-1)!)).toMatchObject({ operations: expect.toSatisfy((count: number) => count >= MIXED) });
   });
 
   run('an idle open device uses no processor time', async () => {
@@ -81,7 +83,7 @@ describe.each(deviceCases)('$spec', ({ spec, absent }) => {
 
 test('a thread that ends while a compilation runs does not crash the process', async () => {
   const addon = fileURLToPath(new URL('../../build/Release/millrace.node', import.meta.url));
-  const ending = await runProgram('exit-while-compiling', [addon]);
+  const ending = await runProgram('exit-while-compiling', [addon, String(EXITS)]);
   expect(ending).toMatchObject({ code: 0, signal: null, stderr: '' });
-  expect(linesOf(ending)).toEqual(['ended 20 times']);
+  expect(linesOf(ending)).toEqual([`ended ${EXITS} times`]);
 });

@@ -4,7 +4,7 @@ import { IS_LONG } from '../support/long.js';
 import { deviceCases, linesOf, runProgram, testOn } from './child.js';
 
 const HEAVY_MS = 240_000;
-const OPERATIONS = IS_LONG ? '1000000' : '250000';
+const OPERATIONS = IS_LONG ? '1000000' : '100000';
 
 describe('openShared', () => {
   const answered = async (name: string): Promise<string[]> => {

@@ -4,8 +4,8 @@ import { IS_LONG } from '../support/long.js';
 import { linesOf, runProgram } from './child.js';
 
 test.each([
-  ['read and write files', IS_LONG ? 200 : 30, 'add,find,identity,output,compiler,source,stack'],
-  ['start compilers', IS_LONG ? 40 : 15, 'start'],
+  ['read and write files', IS_LONG ? 200 : 20, 'add,find,identity,output,compiler,source,stack'],
+  ['start compilers', IS_LONG ? 40 : 10, 'start'],
 ])(
   'workers terminated while they %s leave nothing open',
   async (_what, workers, operations) => {

@@ -1,19 +1,20 @@
 // Opens, uses and closes the device many times; prints what the process holds after some of them, and at the end.
 import { openDevice } from 'millrace';
-import { held } from './held.mjs';
+import { counts, held } from './held.mjs';
 import { checkDevice } from './work.mjs';
 
 const [spec, rounds, warmUp] = process.argv.slice(2);
 
 /** Threads of a worker end just after its exit event: the count is the lowest of a few turns. */
 async function settled() {
-  let least = held();
+  const { rssMiB, heapMiB, ...first } = held();
+  let least = first;
   for (let n = 0; n < 50; n++) {
     await new Promise((resolve) => setTimeout(resolve, 2));
-    const now = held();
-    if (now.threads < least.threads || now.descriptors < least.descriptors) least = now;
+    const { descriptors, threads } = counts();
+    least = { descriptors: Math.min(least.descriptors, descriptors), threads: Math.min(least.threads, threads) };
   }
-  return least;
+  return { ...least, rssMiB, heapMiB };
 }
 
 let before;

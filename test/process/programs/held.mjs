@@ -1,10 +1,13 @@
 import { readdirSync } from 'node:fs';
 
+/** Open descriptors and threads. */
+export function counts() {
+  return { descriptors: readdirSync('/proc/self/fd').length, threads: readdirSync('/proc/self/task').length };
+}
+
 /** What the process holds after collections of garbage. */
 export function held() {
   for (let n = 0; n < 3; n++) globalThis.gc();
   const { rss, heapUsed, arrayBuffers } = process.memoryUsage();
-  const descriptors = readdirSync('/proc/self/fd').length;
-  const threads = readdirSync('/proc/self/task').length;
-  return { descriptors, threads, rssMiB: rss / 2 ** 20, heapMiB: (heapUsed + arrayBuffers) / 2 ** 20 };
+  return { ...counts(), rssMiB: rss / 2 ** 20, heapMiB: (heapUsed + arrayBuffers) / 2 ** 20 };
 }
