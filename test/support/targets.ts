@@ -84,7 +84,7 @@ async function fakeCuda(): Promise<Target> {
     supports: { ...CPU_SUPPORTS, memoryLimit: true, interprocess: true },
     // Each build starts a process of its own, and each launch runs in the driver's one thread. The CPU device runs these tests in full. The
     // fake driver compiles texts as the CPU device does.
-    ...(!IS_LONG && { kernels: 8, launches: 30_000, programs: 40, textStep: 3 }),
+    ...(!IS_LONG && { kernels: 8, launches: 30_000, programs: 25, textStep: 3 }),
     open: (options) => openDevice('cuda:0', options),
     openOther: () => openDevice('cuda:1'),
   };

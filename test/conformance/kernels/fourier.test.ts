@@ -67,8 +67,12 @@ defineChapter((target) => {
       }
     });
 
-    // A chirp of two passes, one pass; in the long form, three passes, prime lengths, and two passes around a chirp.
-    const LENGTHS = IS_LONG ? [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 49, 97, 210, 1000, 1009, 2048, 2100, 4096, 5000] : [13, 210];
+    // A chirp of two passes, and in f64 one pass, whose kernels are large; on a GPU, also one of all factors; in the long form, three passes, prime lengths, and two passes around a chirp.
+    const LENGTHS = IS_LONG
+      ? [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 49, 97, 210, 1000, 1009, 2048, 2100, 4096, 5000]
+      : target.name === 'cuda'
+        ? [13, 210]
+        : [13];
     rule(
       'S1118',
       'transforms of every length are those of the definition',
@@ -172,11 +176,7 @@ defineChapter((target) => {
       using im = device.from([4, 2, 0]);
       using z = ops.complex(re, im);
       expect([z.shape, ...(await z.read())]).toEqual([[3, 2], 3, 4, 0, 2, -1, 0]);
-      expect([...(await ops.complex(re).read())]).toEqual([3, 0, 0, 0, -1, 0]);
-      expect([...(await ops.imag(z).read()), ...(await ops.real(z).read())]).toEqual([4, 2, 0, 3, 0, -1]);
-      expect([...(await ops.magnitude(z).read())]).toEqual([5, 2, 1]);
-      expect([...(await ops.angle(z).read())].map((value) => value.toFixed(5))).toEqual(['0.92730', '1.57080', '3.14159']);
-      expect([...(await ops.conjugate(z).read())]).toEqual([3, -4, 0, -2, -1, -0]);
+      // The other functions are in arithmetic/shaped-operations.test.ts.
       ops.complexMultiply(z, z, { out: z });
       expect([...(await z.read())]).toEqual([-7, 24, -4, 0, 1, -0]);
       expect(() => ops.real(re)).toThrow(/last axis of 2.*complex\(\)/);
