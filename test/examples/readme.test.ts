@@ -6,7 +6,6 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
-import { IS_LONG } from '../support/long.js';
 
 interface Program {
   readonly title: string;
@@ -79,17 +78,11 @@ beforeAll(() => {
   if (compiled.status !== 0) throw new Error(`The programs do not compile:\n${compiled.stdout}`);
 });
 
-/** Of other pages the short form runs every second program; all are compiled. */
-const WHOLE = ['README.md', 'docs/start.md', 'docs/concepts.md'];
-
 // One process runs them all, one after another, and each page has programs.
-test(`${IS_LONG ? 'every program' : 'every second program'} of the pages prints what the page says`, { timeout: 600_000 }, (context) => {
+test('every program of the pages prints what the page says', { timeout: 600_000 }, (context) => {
   if (needsCompiler !== undefined) context.skip(needsCompiler);
-  const own = PAGES.flatMap((page) => {
-    const ofPage = programs.filter(({ title, isModule }) => !isModule && title.startsWith(`${page} `));
-    return ofPage.filter((_, at) => IS_LONG || WHOLE.includes(page) || at % 2 === 0);
-  });
-  expect(PAGES.filter((page) => !own.some(({ title }) => title.startsWith(`${page} `)))).toEqual([]);
+  const own = programs.filter(({ isModule }) => !isModule);
+  expect(PAGES.filter((page) => !own.some(({ title }) => title.startsWith(page)))).toEqual([]);
   const start = own.map(
     ({ folder, name, title }) => `console.log('── ' + ${JSON.stringify(title)});\nawait import('${join(folder, name)}.js');\n`,
   );
