@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { rowsOfOperations, TYPES } from './operations.js';
+import { rowOfPnpm } from './pnpm.js';
 import { rowOfQueues } from './queues.js';
 import { rowOfReadOnlySystem } from './read-only.js';
 import { rowOfTemplates } from './templates.js';
@@ -527,24 +528,13 @@ describe('the program runs', () => {
       }
   }, 120_000);
 
-  test('installed by pnpm', async (context) => {
-    const tool = path.join(folder, 'pnpm');
-    // The only row whose tool is downloaded each time: no registry is no fault of the package.
-    const bounded = ['--fetch-retries=1', '--fetch-retry-mintimeout=2000', '--fetch-retry-maxtimeout=2000', '--fetch-timeout=15000'];
-    const fetched = await run('npm', ['install', ...QUIET, ...bounded, '--prefix', tool, 'pnpm@10'], folder, {}, 60_000);
-    const isOffline =
-      fetched.code !== 0 &&
-      /\b(?:E(?:AI_AGAIN|CONNREFUSED|CONNRESET|NOTFOUND|TIMEDOUT|503|502|504)|ERR_SOCKET_TIMEOUT|network)\b/.test(fetched.stderr);
-    context.skip(isOffline || fetched.code === null, `the registry does not give pnpm: ${fetched.stderr.split('\n')[0]}`);
-    expect(fetched).toMatchObject({ code: 0 });
-    const project = registry.project(path.join(folder, 'by-pnpm'), { 'hello.mjs': IMPORTS + HELLO });
-    const store = path.join(folder, 'store');
-    const pnpm = [path.join(tool, 'node_modules/pnpm/bin/pnpm.cjs'), 'install', '--prefer-offline', '--store-dir', store];
-    const { code, stdout, stderr } = await node(pnpm, project);
-    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining('Done in')]);
-    expect(readdirSync(path.join(project, 'node_modules'))).not.toContain('@millrace');
-    expect(await node(['hello.mjs'], project)).toEqual({ code: 0, stdout: RESULT, stderr: '' });
-  }, 120_000);
+  rowOfPnpm(
+    QUIET,
+    () => folder,
+    (name) => registry.project(path.join(folder, name), { 'hello.mjs': IMPORTS + HELLO }),
+    node,
+    RESULT,
+  );
 
   // Each is a download of 40 MB.
   test.runIf(IS_LONG)(
