@@ -54,7 +54,7 @@ const LONG_OF: Readonly<Record<string, string[]>> = {
     'test/conformance/runtime/{pipeline-*,pipelines,queues,requests,schedules-of-seeds,traces,usages,virtual-time,watching,web-streams}.test.ts',
     'test/conformance/runtime/{arguments,batches,capture-errors,condition-errors,graph-messages,launch-arguments,stage-values,value-errors}.test.ts',
   ],
-  clang: ['test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,sorts-and-scans}}.test.ts'],
+  clang: ['test/conformance/{arithmetic/{*operation*,random-kernels},kernels/{fourier,operation*,products,sorts*}}.test.ts'],
 };
 
 // Compilations of random kernels, minutes of them: they run with `npm run soak`, which sets MILLRACE_LONG.

@@ -20,7 +20,8 @@ describe('hold', () => {
     expect(await followed()).toBe(false);
     const [a, b] = [device.createStream({ ordering: 'explicit' }), device.createStream({ ordering: 'explicit' })];
     let end = (): void => undefined;
-    const long = a.hold(() => new Promise<void>((resolve) => (end = resolve)), { timeoutMs: 20_000 });
+    const until = new Promise<void>((resolve) => (end = resolve));
+    const long = a.hold(() => until, { timeoutMs: 20_000 });
     let within: boolean | undefined;
     await b.hold(async () => void (within = await followed()), { timeoutMs: 20_000 }).done;
     expect(within).toBe(true);

@@ -142,7 +142,7 @@ async function isolatedGpus(first: DeviceSpec, second?: DeviceSpec): Promise<Fou
 function clang(): Found {
   if (spawnSync('clang++', ['--version']).status !== 0) return 'clang++ is not on this machine';
   const open = (options?: OpenOptions) => (set({ MILLRACE_CXX: 'clang++' }), openDevice('cpu', options));
-  return [{ name: 'cpu, clang', spec: 'cpu', supports: CPU_SUPPORTS, ...(!IS_LONG && { textStep: 4 }), open }];
+  return [{ name: 'cpu, clang', spec: 'cpu', supports: CPU_SUPPORTS, ...(!IS_LONG && { textStep: 7 }), open }];
 }
 
 const TARGETS: Readonly<Record<string, () => Found | Promise<Found>>> = {

@@ -45,7 +45,8 @@ defineChapter((target) => {
         await stream.synchronize();
         const graph = stream.capture((s) => void s.launch(mixKernel, ONE, { x, k: 1 }));
         let release: (() => void) | undefined;
-        stream.hold(() => new Promise<void>((resolve) => (release = resolve)), { timeoutMs: 30_000 });
+        const until = new Promise<void>((resolve) => (release = resolve));
+        stream.hold(() => until, { timeoutMs: 30_000 });
         const uploaded = graph.upload(stream);
         const launched = other.launch(graph);
         const closing = graph.close();

@@ -167,7 +167,8 @@ defineChapter((target) => {
       using x = stream.zeros([64]);
       let release: () => void = () => undefined;
       const failing = usage(async () => {
-        stream.hold(() => new Promise<void>((resolve) => (release = resolve)), { timeoutMs: 10_000 });
+        const until = new Promise<void>((resolve) => (release = resolve));
+        stream.hold(() => until, { timeoutMs: 10_000 });
         stream.launch(twice, 64, { x });
         await pause(1);
         throw new RangeError('planned');

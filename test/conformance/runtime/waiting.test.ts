@@ -292,7 +292,9 @@ defineChapter((target) => {
           await stream.host(() => void (isCalled = true)).done;
           expect(isCalled).toBe(true);
           let end = (): void => undefined;
-          const held = stream.hold(() => new Promise<void>((resolve) => (end = resolve)), { timeoutMs: 20_000 });
+          // Made here, because the wait may time out before the stream is there.
+          const ended = new Promise<void>((resolve) => (end = resolve));
+          const held = stream.hold(() => ended, { timeoutMs: 20_000 });
           const late = await rejectionOf(stream.synchronize({ timeoutMs: 5 }));
           expect(late).toBeInstanceOf(WaitTimeoutError);
           end();

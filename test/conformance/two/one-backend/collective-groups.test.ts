@@ -143,7 +143,8 @@ defineChapter((target) => {
       await device.synchronize();
       // However slow the calls are, none ends before the others.
       let open: (() => void) | undefined;
-      device.stream.hold(() => new Promise<void>((resolve) => (open = resolve)), { timeoutMs: 60_000 });
+      const until = new Promise<void>((resolve) => (open = resolve));
+      device.stream.hold(() => until, { timeoutMs: 60_000 });
       let made: readonly DeviceArray[] = [];
       const call = (): unknown => {
         made = g.allReduce([x]).arrays;
