@@ -235,8 +235,7 @@ describe.skipIf(skipped !== '')(`15 collectives of GPUs that fail ${skipped}`, (
       const first = rejectionOf(done);
       const streams = devices.map((device) => device.createStream({ ordering: 'explicit' }));
       let go: (() => void) | undefined;
-      const until = new Promise<void>((resolve) => (go = resolve));
-      streams[0]!.hold(() => until, { timeoutMs: 60_000 });
+      streams[0]!.hold(() => new Promise<void>((resolve) => (go = resolve)), { timeoutMs: 60_000 });
       const second = rejectionOf(group.allReduce(x, { streams }).done);
       await eventually('the stream is held', () => go !== undefined);
       // Once the first one waits.

@@ -45,8 +45,7 @@ defineChapter((target) => {
         await stream.synchronize();
         const graph = stream.capture((s) => void s.launch(mixKernel, ONE, { x, k: 1 }));
         let release: (() => void) | undefined;
-        const until = new Promise<void>((resolve) => (release = resolve));
-        stream.hold(() => until, { timeoutMs: 30_000 });
+        stream.hold(() => new Promise<void>((resolve) => (release = resolve)), { timeoutMs: 30_000 });
         const uploaded = graph.upload(stream);
         const launched = other.launch(graph);
         const closing = graph.close();

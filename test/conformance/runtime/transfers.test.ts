@@ -251,8 +251,7 @@ defineChapter((target) => {
         using seen = device.zeros(16, 'u8');
         await device.synchronize();
         let release: (() => void) | undefined;
-        const until = new Promise<void>((resolve) => (release = resolve));
-        stream.hold(() => until, { timeoutMs: 30_000 });
+        stream.hold(() => new Promise<void>((resolve) => (release = resolve)), { timeoutMs: 30_000 });
         const copied = stream.copy(seen, first.subarray(0, 16));
         first[Symbol.dispose]();
         const second = device.empty(most, 'u8');

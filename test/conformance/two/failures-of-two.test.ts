@@ -131,8 +131,7 @@ defineChapter((target) => {
         const x = stream.zeros(4), y = other.zeros(4);
         await Promise.all([device.synchronize(), other.synchronize()]);
         let release;
-        const until = new Promise((resolve) => (release = resolve));
-        stream.hold(() => until, { timeoutMs: 60000 });
+        stream.hold(() => new Promise((resolve) => (release = resolve)), { timeoutMs: 60000 });
         const copy = stream.copy(x, y).done.catch((error) => error);
         await other.destroy('enough');
         while (release === undefined) await new Promise((resolve) => setImmediate(resolve));

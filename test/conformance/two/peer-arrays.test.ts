@@ -330,8 +330,7 @@ defineChapter((target) => {
           const x = other.full(4, 7), y = device.zeros(4);
           await Promise.all([device.synchronize(), other.synchronize(), device.compile(copied)]);
           let release;
-          const until = new Promise((resolve) => (release = resolve));
-          stream.hold(() => until, { timeoutMs: 60000 });
+          stream.hold(() => new Promise((resolve) => (release = resolve)), { timeoutMs: 60000 });
           const launched = stream.launch(copied, { grid: 1, block: 4 }, { x, y });
           const ended = launched.done.then(() => 'done', ({ name, reason, device: lost }) => [name, reason, lost]);
           const over = end === 'close' ? other.close() : other.destroy('enough');

@@ -143,8 +143,7 @@ defineChapter((target) => {
       await device.synchronize();
       // However slow the calls are, none ends before the others.
       let open: (() => void) | undefined;
-      const until = new Promise<void>((resolve) => (open = resolve));
-      device.stream.hold(() => until, { timeoutMs: 60_000 });
+      device.stream.hold(() => new Promise<void>((resolve) => (open = resolve)), { timeoutMs: 60_000 });
       let made: readonly DeviceArray[] = [];
       const call = (): unknown => {
         made = g.allReduce([x]).arrays;
