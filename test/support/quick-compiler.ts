@@ -7,17 +7,9 @@ const [quick, quickest] = ['quick-cxx', 'quickest-cxx'].map((script) => fileURLT
 
 /** Files with the compiler that users have: whole processes, what is measured, and the optimiser's own subjects. */
 const USUAL = /\/test\/(?:process\/(?!(?:driver-calls|every-failure|hung-gpu|lost-control)\.)|package\/)|\/alone\//;
-/** Large kernels, and what is about texts rather than about their results, without any optimisation: half of the time again, and slower runs. */
-const QUICKEST = new RegExp(
-  `/(?:${[
-    'arithmetic/(?:shaped-)?operation[^/]*',
-    'texts/half-numbers',
-    'kernels/(?:fourier|sorts-and-scans|sorts|operations|products)',
-    String.raw`unit/toolchain/(?:\w+-checks|modules|half-floats|waiting.*|device-functions|random-cuda|grid-barrier|regions|builder|build-ahead|included-headers|lockstep|conversions)`,
-    'unit/compiler/(?:tool-matrix|oracle|hostile)',
-    'openblas|readme|compile-examples',
-  ].join('|')})\\.test\\.ts$`,
-);
+/** Large kernels, without any optimisation: half of the time again, and slower runs. */
+const QUICKEST =
+  /\/(?:arithmetic\/(?:shaped-)?operation[^/]*|texts\/half-numbers|kernels\/(?:fourier|sorts-and-scans|sorts|operations|products)|openblas|readme|compile-examples)\.test\.ts$/;
 
 /** Sets MILLRACE_CXX for a test file, unless the user names a compiler. */
 export function useCompilerOf(file: string): void {

@@ -38,7 +38,7 @@ const PROCESSORS: readonly (ProcessorTarget & { readonly flags: readonly string[
 ];
 
 function processor(name: string, of: 'x64' | 'arm64', flags: readonly string[]): ProcessorTarget & { readonly flags: readonly string[] } {
-  return { backend: 'cpu', name: `cpu:${name}`, arch: of, options: [`-march=${name}`, ...(of === 'x64' ? ['-mno-lzcnt'] : [])], flags };
+  return { backend: 'cpu', name: `cpu:${name}`, arch: of, options: [`-march=${name}`, '-mno-lzcnt'], flags };
 }
 
 /** The targets of a list such as `cpu:x86-64-v3,sm_80`, and PTX of the newest GPU in it. Throws ArgumentError for a name that is none. */

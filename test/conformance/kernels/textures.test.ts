@@ -6,7 +6,6 @@ import { textOf } from '../../cuda-texts/text-case.js';
 import { expectAlike } from '../../cuda-texts/text-check.js';
 import { TEXTURE_TEXTS } from '../../cuda-texts/texture-cases.js';
 import { defineChapter } from '../../support/chapter.js';
-import { IS_LONG } from '../../support/long.js';
 import { chapterDevice, rulesOf } from '../../support/rule.js';
 import { type ModelTexture, sample } from '../../support/texture-model.js';
 
@@ -48,7 +47,6 @@ defineChapter((target) => {
     const rule = rulesOf(target);
     const isOnCpu = target.spec.startsWith('cpu');
     const chapter = chapterDevice(target);
-    const unless = target.name === 'fake-cuda' && !IS_LONG && 'in the long form: the fake driver compiles kernels as the CPU device does';
 
     rule('S490', 'an image is rotated: linear filter, normalized coordinates, repeated', async () => {
       const { device } = chapter;
@@ -66,64 +64,49 @@ defineChapter((target) => {
       expectNear(await out.read(), expected, ofSteps(2, 64), 'rotated');
     });
 
-    rule(
-      'S490',
-      'sums along the rows of an image: threads that read a texture wait for each other',
-      async () => {
-        const { device } = chapter;
-        const [width, height] = [100, 9];
-        const data = picture(width * height);
-        using image = device.createTexture({ shape: [height, width], data });
-        using sums = device.empty(height);
-        device.stream.launch(kernelOf('lineSums'), { grid: height, block: 64 }, { image, sums, width });
-        const expected = Array.from({ length: height }, (_, y) => data.subarray(y * width, (y + 1) * width).reduce((a, b) => a + b, 0));
-        expectAlike(await sums.read(), Float32Array.from(expected), 'sums');
-      },
-      { unless },
-    );
+    rule('S490', 'sums along the rows of an image: threads that read a texture wait for each other', async () => {
+      const { device } = chapter;
+      const [width, height] = [100, 9];
+      const data = picture(width * height);
+      using image = device.createTexture({ shape: [height, width], data });
+      using sums = device.empty(height);
+      device.stream.launch(kernelOf('lineSums'), { grid: height, block: 64 }, { image, sums, width });
+      const expected = Array.from({ length: height }, (_, y) => data.subarray(y * width, (y + 1) * width).reduce((a, b) => a + b, 0));
+      expectAlike(await sums.read(), Float32Array.from(expected), 'sums');
+    });
 
-    rule(
-      'S490',
-      'threads that wait for each other, and macros, read a texture',
-      async () => {
-        const { device } = chapter;
-        const [n, block] = [500, 128];
-        const values = picture(n);
-        using x = device.from(values);
-        using texture = device.createTexture({ array: x });
-        const sumsOf = (size: number): Float32Array =>
-          Float32Array.from({ length: 512 / size }, (_, at) => values.subarray(at * size, at * size + size).reduce((a, b) => a + b, 0));
-        using sums = device.empty(512 / block);
-        device.stream.launch(kernelOf('sumTexture'), { grid: 4, block, sharedBytes: 4 * block }, { values: texture, sums, n });
-        expect(await sums.read()).toEqual(sumsOf(block));
-        using ofWarps = device.empty(512 / 32);
-        device.stream.launch(kernelOf('sumInWarps'), { grid: 4, block }, { values: texture, sums: ofWarps, n });
-        expect(await ofWarps.read()).toEqual(sumsOf(32));
-        using counts = device.zeros(2, 'i32');
-        device.stream.launch(kernelOf('countLarge'), { grid: 4, block }, { values: texture, counts, least: 40, n });
-        expect([...(await counts.read())]).toEqual([values.filter((v) => v >= 40).length, 1]);
-      },
-      { unless },
-    );
+    rule('S490', 'threads that wait for each other, and macros, read a texture', async () => {
+      const { device } = chapter;
+      const [n, block] = [500, 128];
+      const values = picture(n);
+      using x = device.from(values);
+      using texture = device.createTexture({ array: x });
+      const sumsOf = (size: number): Float32Array =>
+        Float32Array.from({ length: 512 / size }, (_, at) => values.subarray(at * size, at * size + size).reduce((a, b) => a + b, 0));
+      using sums = device.empty(512 / block);
+      device.stream.launch(kernelOf('sumTexture'), { grid: 4, block, sharedBytes: 4 * block }, { values: texture, sums, n });
+      expect(await sums.read()).toEqual(sumsOf(block));
+      using ofWarps = device.empty(512 / 32);
+      device.stream.launch(kernelOf('sumInWarps'), { grid: 4, block }, { values: texture, sums: ofWarps, n });
+      expect(await ofWarps.read()).toEqual(sumsOf(32));
+      using counts = device.zeros(2, 'i32');
+      device.stream.launch(kernelOf('countLarge'), { grid: 4, block }, { values: texture, counts, least: 40, n });
+      expect([...(await counts.read())]).toEqual([values.filter((v) => v >= 40).length, 1]);
+    });
 
-    rule(
-      'S490',
-      'a table of colours: one dimension, four channels, exact at multiples of 1/256',
-      async () => {
-        const { device } = chapter;
-        const n = 16;
-        const data = picture(4 * n);
-        using table = device.createTexture({ shape: n, dtype: vec4f, data, filter: 'linear' });
-        const density = Float32Array.from({ length: 200 }, (_, i) => -3 + (i * 29) / 256);
-        using given = device.from(density);
-        using colours = device.empty([density.length, 4]);
-        device.stream.launch(kernelOf('applyTable'), { grid: 2, block: 64 }, { density: given, colours, table, n: density.length });
-        const channel = (c: number): ModelTexture => ({ size: [n], values: data.filter((_, i) => i % 4 === c), filter: 'linear' });
-        const expected = [...density].flatMap((at) => [0, 1, 2, 3].map((c) => sample(channel(c), at)));
-        expectAlike(await colours.read(), Float32Array.from(expected), 'colours');
-      },
-      { unless },
-    );
+    rule('S490', 'a table of colours: one dimension, four channels, exact at multiples of 1/256', async () => {
+      const { device } = chapter;
+      const n = 16;
+      const data = picture(4 * n);
+      using table = device.createTexture({ shape: n, dtype: vec4f, data, filter: 'linear' });
+      const density = Float32Array.from({ length: 200 }, (_, i) => -3 + (i * 29) / 256);
+      using given = device.from(density);
+      using colours = device.empty([density.length, 4]);
+      device.stream.launch(kernelOf('applyTable'), { grid: 2, block: 64 }, { density: given, colours, table, n: density.length });
+      const channel = (c: number): ModelTexture => ({ size: [n], values: data.filter((_, i) => i % 4 === c), filter: 'linear' });
+      const expected = [...density].flatMap((at) => [0, 1, 2, 3].map((c) => sample(channel(c), at)));
+      expectAlike(await colours.read(), Float32Array.from(expected), 'colours');
+    });
 
     rule('S490', 'a volume is summed along rays: three dimensions, bytes as normalized floats', async () => {
       const { device } = chapter;
@@ -155,28 +138,23 @@ defineChapter((target) => {
       expectNear(await sums.read(), expected, steps / 512, 'sums');
     });
 
-    rule(
-      'S490',
-      'a picture is enlarged: two channels, the value by a pointer',
-      async () => {
-        const { device } = chapter;
-        const [width, height] = [9, 7];
-        const data = picture(width * height * 2);
-        using image = device.createTexture({ shape: [height, width], channels: 2, data, filter: 'linear' });
-        using out = device.empty([4 * height, 4 * width, 2]);
-        device.stream.launch(kernelOf('upscale'), tiles(4 * width, 4 * height), { image, out, width, height });
-        const channel = (c: number): ModelTexture => ({
-          size: [width, height],
-          values: data.filter((_, i) => i % 2 === c),
-          filter: 'linear',
-        });
-        const expected = indices(4 * width, 4 * height).flatMap(([x, y]) =>
-          [0, 1].map((c) => sample(channel(c), (x + 0.5) / 4, (y + 0.5) / 4)),
-        );
-        expectAlike(await out.read(), Float32Array.from(expected), 'enlarged');
-      },
-      { unless },
-    );
+    rule('S490', 'a picture is enlarged: two channels, the value by a pointer', async () => {
+      const { device } = chapter;
+      const [width, height] = [9, 7];
+      const data = picture(width * height * 2);
+      using image = device.createTexture({ shape: [height, width], channels: 2, data, filter: 'linear' });
+      using out = device.empty([4 * height, 4 * width, 2]);
+      device.stream.launch(kernelOf('upscale'), tiles(4 * width, 4 * height), { image, out, width, height });
+      const channel = (c: number): ModelTexture => ({
+        size: [width, height],
+        values: data.filter((_, i) => i % 2 === c),
+        filter: 'linear',
+      });
+      const expected = indices(4 * width, 4 * height).flatMap(([x, y]) =>
+        [0, 1].map((c) => sample(channel(c), (x + 0.5) / 4, (y + 0.5) / 4)),
+      );
+      expectAlike(await out.read(), Float32Array.from(expected), 'enlarged');
+    });
 
     for (const address of ['clamp', 'border', 'wrap', 'mirror'] as const) {
       rule('S491', `the address mode ${address}, with both filters`, async () => {
